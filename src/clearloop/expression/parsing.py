@@ -1,0 +1,203 @@
+"""From text to tree: precedence climbing, with an error for everything that is no formula."""
+
+# formula  = operand { infix operand }, bound as tightly as Python does
+# operand  = ( "-" | "+" | "not" ) operand | "(" formula ")" | number | variable
+#          | function "(" formula { "," formula } ")"
+# variable = name [ ".error" | ".setpoint" ] [ "[t]" | "[t-" steps "]" ]
+
+import difflib
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, NoReturn
+
+from clearloop.expression.error import FormulaError
+from clearloop.expression.nodes import MAX_DEPTH, MAX_LAG, Call, Expression, Number, Part, Variable, too_deep
+from clearloop.expression.operations import (
+    COMPARISON,
+    FUNCTIONS,
+    INFIX,
+    NEGATION,
+    OR,
+    POWER,
+    PREFIX,
+    Kind,
+    Operation,
+)
+from clearloop.expression.scanning import Token, quoted, scan, suggestion
+
+_PARTS: dict[str, Part] = {"error": "error", "setpoint": "setpoint"}
+
+
+def parse(text: str, names: Collection[str] | None = None, *, kind: Kind = "number") -> Expression:
+    """The tree of a formula; `FormulaError` with the column for whatever is none.
+
+    Where `names` are given, no others are known. `kind` says whether a number or a condition is wanted.
+    """
+    parser = _Parser(text, names)
+    try:
+        return parser.formula(kind)
+    except RecursionError:  # the caller's own stack was nearly full
+        raise too_deep(parser.token.column) from None
+
+
+class _Operand(NamedTuple):
+    tree: Expression
+    column: int
+
+
+class _Parser:
+    def __init__(self, text: str, names: Collection[str] | None) -> None:
+        self.tokens = scan(text)
+        self.token = Token("end", "", 1)
+        self.names = names
+        self.nesting = 0
+
+    def formula(self, kind: Kind) -> Expression:
+        self.advance()
+        whole = self.expression(OR)
+        self.close("")
+        return _checked(whole, kind)
+
+    def expression(self, loosest: int) -> _Operand:
+        """What follows, as far as its operations bind at least as tightly as `loosest`."""
+        self.nesting += 1
+        if self.nesting > 2 * MAX_DEPTH:  # a level of the tree can take a sign and a parenthesis
+            raise too_deep(self.token.column)
+        left = self.operand()
+        while (operation := INFIX.get(self.token.text)) and operation.precedence >= loosest:
+            sign = self.advance()
+            # All associate to the left but **.
+            right = self.expression(operation.precedence + (operation.precedence != POWER))
+            left = _Operand(_call(operation, (left, right), sign.column), left.column)
+            if operation.precedence == COMPARISON:
+                self.refuse_chain()
+        self.nesting -= 1
+        return left
+
+    def operand(self) -> _Operand:
+        token = self.advance()
+        if token.text == "(":
+            tree = self.expression(OR).tree
+            self.close(")")
+        elif token.text == "-" and self.token.kind == "number":
+            tree = self.negative(token)
+        elif operation := PREFIX.get(token.text):
+            tree = _call(operation, (self.expression(operation.precedence),), token.column)
+        elif token.text == "+":
+            tree = _checked(self.expression(NEGATION), "number")
+        elif token.kind == "number":
+            tree = _number(token)
+        elif token.kind == "name" and token.text not in INFIX:
+            tree = self.function(token) if self.token.text == "(" else self.variable(token)
+        else:
+            self.expected("a value", token)
+        return _Operand(tree, token.column)
+
+    def negative(self, sign: Token) -> Expression:
+        """A negative number; but -3**2 is -(3**2)."""
+        operand = self.expression(NEGATION)
+        if isinstance(operand.tree, Number):
+            return Number(-operand.tree.value)
+        return _call(PREFIX["-"], (operand,), sign.column)
+
+    def function(self, name: Token) -> Expression:
+        operation = FUNCTIONS.get(name.text)
+        if operation is None:
+            nearest = _nearest(name.text.lower(), FUNCTIONS)
+            raise FormulaError(f"unknown function {name}", name.column, nearest)
+        arguments: list[_Operand] = []
+        while not arguments or self.token.text == ",":
+            self.advance()
+            arguments.append(self.expression(OR))
+        self.close(")")
+        if len(arguments) != operation.arity:
+            wanted = f"{operation.arity} argument{'s' * (operation.arity > 1)}"
+            raise FormulaError(f"{name} takes {wanted}, found {len(arguments)}", name.column)
+        return _call(operation, arguments, name.column)
+
+    def variable(self, name: Token) -> Variable:
+        if name.text in FUNCTIONS:
+            self.expected(f"'(' after {name}")
+        if self.names is not None and name.text not in self.names:
+            raise FormulaError(f"unknown name {name}", name.column, _nearest(name.text, self.names))
+        part = self.part() if self.token.text == "." else "value"
+        lag = self.lag() if self.token.text == "[" else None
+        return Variable(name.text, part, lag)
+
+    def part(self) -> Part:
+        self.advance()
+        word = self.advance()
+        if word.text not in _PARTS:
+            self.expected("'error' or 'setpoint'", word)
+        return _PARTS[word.text]
+
+    def lag(self) -> int:
+        """Past values are written [t-3], the present one [t]."""
+        self.advance()
+        self.expect("t")
+        steps = 0
+        if self.token.text != "]":
+            self.expect("-")
+            number = self.advance()
+            if not number.text.isdecimal():
+                self.expected("a whole number of steps", number)
+            if len(number.text) > len(str(MAX_LAG)) or int(number.text) > MAX_LAG:
+                raise FormulaError(f"lag of more than {MAX_LAG:,} steps", number.column)
+            steps = int(number.text)
+        self.expect("]")
+        return steps
+
+    def advance(self) -> Token:
+        """The present token; the next one becomes the present one."""
+        token = self.token
+        self.token = next(self.tokens, token)
+        return token
+
+    def expect(self, sign: str) -> None:
+        if self.token.text != sign:
+            self.expected(f"'{sign}'")
+        self.advance()
+
+    def close(self, sign: str) -> None:
+        """Ends a parenthesis, or the formula where `sign` is empty."""
+        found = self.token
+        if found.kind in ("number", "name") or found.text == "(":
+            near = found.text.lower()
+            advice = suggestion(near) if near in INFIX else "write '*' to multiply"
+            raise FormulaError(f"expected an operator, found {found}", found.column, advice)
+        if found.text != sign:
+            self.expected(f"'{sign}'" if sign else "an operator")
+        self.advance()
+
+    def expected(self, what: str, found: Token | None = None) -> NoReturn:
+        found = found or self.token
+        raise FormulaError(f"expected {what}, found {found}", found.column)
+
+    def refuse_chain(self) -> None:
+        following = INFIX.get(self.token.text)
+        if following and following.precedence == COMPARISON:
+            raise FormulaError("chained comparison", self.token.column, "join two comparisons with 'and'")
+
+
+def _call(operation: Operation, operands: Iterable[_Operand], column: int) -> Call:
+    pairs = zip(operands, operation.kinds, strict=True)
+    arguments = tuple([_checked(operand, kind) for operand, kind in pairs])
+    if max([argument.depth for argument in arguments]) >= MAX_DEPTH:
+        raise too_deep(column)
+    return Call(operation, arguments)
+
+
+def _checked(operand: _Operand, kind: Kind) -> Expression:
+    if operand.tree.kind != kind:
+        raise FormulaError(f"expected a {kind}, found a {operand.tree.kind}", operand.column)
+    return operand.tree
+
+
+def _number(token: Token) -> Number:
+    value = float(token.text)
+    if value == float("inf"):
+        raise FormulaError(f"number {quoted(token.text)} is too large", token.column)
+    return Number(value)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return suggestion(next(iter(difflib.get_close_matches(word, list(known), 1)), None))

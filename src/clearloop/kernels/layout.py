@@ -1,0 +1,149 @@
+"""What the engine reads and writes: the encodings of controllers, plants, surrogates and rewards.
+
+S states, A actions, H observations of history. Rows over lanes that programs and networks read:
+
+- features, for controllers: for each lag 0 … H−1 the S states (less their setpoints) and the A actions of
+  that time (row S + a of lag 0 is the action about to be chosen, and must not be read); then S setpoints.
+- frame, for dynamics and rewards: the S next states, then for each lag the S states and A actions, then S
+  setpoints.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LANES = 256  # stepped together: enough to hide the cost of decoding, few enough for the first-level cache
+
+LINEAR, PROGRAM, FUZZY, PID, NETWORK = range(5)
+NETWORKS, DERIVATIVE = range(2)
+FORMULA, CLASSES, VALUE = range(3)
+
+Array = Any
+
+
+class Policies(NamedTuple):
+    """P controllers of one kind. What a kind does not use is empty."""
+
+    kind: int
+    numbers: Array
+    """[P, n] what distinguishes them; the order is given where each kind is run, in `policies.py`"""
+    sizes: Array
+    """[m] int64: counts that the whole population shares"""
+    code: Array
+    operand: Array
+    """[nodes] all programs, one after the other"""
+    spans: Array
+    """[P, A + 1] int64: where the program of each action starts, and the last one ends"""
+    limits: Array
+    """[A, 2]"""
+
+
+class Networks(NamedTuple):
+    """Networks of one shape, one after the other, the networks of a member together; see `network.py`."""
+
+    numbers: Array
+    """[count · numbers of each]"""
+    count: int
+    sizes: Array
+    """[layers + 1]"""
+    activations: Array
+    """[layers]"""
+
+
+class Dynamics(NamedTuple):
+    """Either networks that predict each state's change, or derivatives to be integrated."""
+
+    kind: int
+    networks: Networks
+    code: Array
+    operand: Array
+    spans: Array
+    """[S + 1] the program of each state's derivative"""
+    substeps: int
+    dt: float
+    absorbing: bool
+    """a failed lane stays where it failed, and pays the failure's reward for the rest of the horizon"""
+    on_failure: Array
+    """[S] values that states take on failure, NaN where they stay"""
+
+
+class Reward(NamedTuple):
+    """A formula and a condition over the frame, or a network over its first rows."""
+
+    kind: int
+    code: Array
+    operand: Array
+    spans: Array
+    """[3] the programs of reward and of failure; the second is empty where nothing fails"""
+    networks: Networks
+    levels: Array
+    """[classes] the reward of each class"""
+    failing: Array
+    """[classes] bool"""
+
+
+class Job(NamedTuple):
+    """Everything but the controllers that a rollout needs."""
+
+    starts: Array
+    """[N, S]"""
+    setpoints: Array
+    """[T, S] at each step; 0 for states without one"""
+    discount: float
+    history: int
+
+
+class Outcome(NamedTuple):
+    """Filled by the engine, a row per lane. Trajectories have no rows when they were not asked for."""
+
+    returns: Array
+    """[lanes] Σ γᵏ r"""
+    failed: Array
+    """[lanes] bool"""
+    states: Array
+    """[lanes or 0, T + 1, S]"""
+    actions: Array
+    """[lanes or 0, T, A]"""
+    rewards: Array
+    """[lanes or 0, T]"""
+
+
+class Rows(NamedTuple):
+    """Where things stand in a thread's scratch: the first row of each, of LANES numbers."""
+
+    features: int
+    frame: int
+    chosen: int
+    """A rows: the action"""
+    reward: int
+    fails: int
+    """whether this step fails"""
+    total: int
+    """Σ γᵏ r so far"""
+    failed: int
+    """whether this or an earlier step failed"""
+    held: int
+    """the last reward, which a failed lane goes on to pay"""
+    slopes: int
+    """3 · S rows for Runge–Kutta"""
+    scores: int
+    """what a network answers"""
+    hidden: int
+    """two times the widest layer"""
+    widest: int
+    """(a number of rows, not a place)"""
+    loops: int
+    """PID: for each loop 2 + `ring` rows: sum of errors, last error, the errors of the window"""
+    ring: int
+    """(a number of rows, not a place)"""
+    stack: int
+    """the rest"""
+
+
+def aligned(*shape: int, dtype: Any) -> Array:
+    """An uninitialised array that starts on a cache line."""
+    size = np.dtype(dtype).itemsize
+    count = int(np.prod(shape))
+    raw = np.empty(count + 64 // size, dtype)
+    skip = (-raw.ctypes.data % 64) // size
+    return raw[skip : skip + count].reshape(shape)

@@ -1,0 +1,105 @@
+"""Training an ensemble: standardise, descend, take the best on held-out data, fold the scaling back in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ClearloopError
+from .packing import Ensemble, lower
+from .scaling import Array, Scaling
+from .settings import Loss, Progress, Training
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Networks, and how their losses fell.
+
+    Squared errors are relative to the variance of the target in the training data: the loss reads as 1 − R².
+    """
+
+    networks: Ensemble
+    """[members][T] in the units of the data, with the weights that were best on the held-out data"""
+    training_loss: Array
+    """[epochs, members, T] mean over the epoch's minibatches"""
+    held_out_loss: Array
+    """[epochs, members, T] after the epoch"""
+
+    @property
+    def best_epoch(self) -> NDArray[np.intp]:
+        """[members, T] the epoch, counted from 0, after which each network was taken."""
+        return np.asarray(np.nanargmin(self.held_out_loss, axis=0))
+
+    def __repr__(self) -> str:
+        best = np.nanmin(self.held_out_loss, axis=0)
+        return (
+            f"Trained({best.shape[0]} x {best.shape[1]} networks, {len(self.held_out_loss)} epochs,"
+            f" held-out loss {best.min():.2g} to {best.max():.2g})"
+        )
+
+
+def train(
+    inputs: Array,
+    targets: Array,
+    *,
+    held_out: tuple[Array, Array],
+    settings: Training,
+    rng: np.random.Generator,
+    members: int = 1,
+    loss: Loss = "squared",
+    progress: Progress | None = None,
+) -> Trained:
+    """Train `members` networks for each of T targets, all at once, each from its own start, in its own order.
+
+    Inputs are [n, features], targets [T, n, outputs]. For classes the targets are one-hot, and the largest
+    output of a network tells the class.
+    """
+    from .descent import descend  # imports JAX, which takes half a second
+
+    _check("training", inputs, targets, loss)
+    _check("held-out", *held_out, loss)
+    of_inputs = Scaling.of(inputs)
+    of_targets = [Scaling.of(t) if loss == "squared" else Scaling.none(t.shape[1]) for t in targets]
+    layers, losses = descend(
+        _standardised(inputs, targets, of_inputs, of_targets),
+        _standardised(*held_out, of_inputs, of_targets),
+        members=members,
+        loss=loss,
+        settings=settings,
+        rng=rng,
+        progress=progress,
+    )
+    weights, biases = zip(*layers, strict=True)
+    networks = tuple(
+        tuple(
+            network.with_scaling(of_inputs, scaling)
+            for network, scaling in zip(member, of_targets, strict=True)
+        )
+        for member in lower(weights, biases, settings.activation)
+    )
+    return Trained(networks, training_loss=losses[:, 0], held_out_loss=losses[:, 1])
+
+
+def _standardised(
+    inputs: Array, targets: Array, of_inputs: Scaling, of_targets: list[Scaling]
+) -> tuple[Array, Array]:
+    """Inputs [features, n] and targets [T, outputs, n]."""
+    y = [scaling.standardise(t).T for scaling, t in zip(of_targets, targets, strict=True)]
+    return of_inputs.standardise(inputs).T, np.stack(y)
+
+
+def _check(name: str, inputs: Array, targets: Array, loss: Loss) -> None:
+    if inputs.ndim != 2 or targets.ndim != 3 or len(inputs) != targets.shape[1]:
+        raise ValueError(
+            f"{name} inputs {inputs.shape} must be [n, features], targets {targets.shape} [T, n, outputs]"
+        )
+    if len(inputs) == 0:
+        raise ClearloopError(f"there are no {name} rows: more episodes are needed")
+    finite = np.isfinite(inputs).all(axis=1) & np.isfinite(targets).all(axis=(0, 2))
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        raise ClearloopError(
+            f"{bad.size} {name} rows hold NaN or infinity, the first is row {bad[0]}: leave them out"
+        )
+    if loss == "classes" and not np.allclose(targets.sum(axis=2), 1.0):
+        raise ValueError(f"the {name} targets of classes are not one-hot")

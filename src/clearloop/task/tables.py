@@ -1,0 +1,150 @@
+"""The tables of a task file, key by key: which there are, and what each may hold.
+
+What they mean together (names, formulas, columns) is judged in `task`.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from clearloop.task.suggest import did_you_mean, quoted
+
+# No real task comes near these; a hostile one fails at once instead of filling the memory.
+MOST_NAMES = 256
+MOST_CASES = 64
+LONGEST_FORMULA = 10_000
+
+
+def expecting(what: str) -> WrapValidator:
+    """Says what was expected, in place of whatever pydantic says about the part that failed."""
+
+    def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise PydanticCustomError("expected", "expected {what}", {"what": what}) from None
+
+    return WrapValidator(validate)
+
+
+def _ordered(limits: tuple[float, float]) -> tuple[float, float]:
+    if not 0 < limits[1] - limits[0] < math.inf:
+        raise ValueError
+    return limits
+
+
+def _ordered_or_equal(start: tuple[float, float] | str) -> tuple[float, float] | str:
+    if not isinstance(start, str) and not 0 <= start[1] - start[0] < math.inf:
+        raise ValueError
+    return start
+
+
+_Finite = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+_Text = Annotated[str, Strict(), Field(min_length=1, max_length=200)]
+_FormulaText = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_FORMULA)]
+_Whole = Annotated[int, Strict()]
+
+Number = Annotated[_Finite, expecting("a number")]
+Positive = Annotated[_Finite, Field(gt=0), expecting("a number greater than 0")]
+Discount = Annotated[_Finite, Field(gt=0, le=1), expecting("a number greater than 0 and at most 1")]
+Horizon = Annotated[_Whole, Field(ge=1, le=1_000_000), expecting("a whole number from 1 to 1,000,000")]
+History = Annotated[_Whole, Field(ge=1, le=1_000), expecting("a whole number from 1 to 1,000")]
+Substeps = Annotated[_Whole, Field(ge=1, le=10_000), expecting("a whole number from 1 to 10,000")]
+Flag = Annotated[bool, Strict(), expecting("true or false")]
+Unit = Annotated[str, Strict(), Field(max_length=40), expecting("text of at most 40 characters")]
+Text = Annotated[_Text, expecting("text of 1 to 200 characters")]
+Formula = Annotated[
+    _FormulaText, expecting(f"a formula in quotes, of at most {LONGEST_FORMULA:,} characters")
+]
+Limits = Annotated[
+    tuple[_Finite, _Finite], AfterValidator(_ordered), expecting("two numbers, the smaller first")
+]
+Start = Annotated[
+    tuple[_Finite, _Finite] | Literal["batch"],
+    AfterValidator(_ordered_or_equal),
+    expecting('two numbers, the smaller first; or only from = "batch"'),
+]
+Setpoint = Annotated[_Finite | _Text, expecting("a number, or the name of a log column")]
+Definition = Annotated[_Finite | _FormulaText, expecting("a number, or a formula in quotes")]
+
+
+class Table(BaseModel):
+    """A TOML table that knows its keys, and answers an unknown one with a suggestion."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, value: Any) -> Any:
+        for key in value if isinstance(value, Mapping) else ():
+            if key not in cls.model_fields:
+                context = {"key": quoted(key), "hint": did_you_mean(key, cls.model_fields)}
+                raise PydanticCustomError("unknown_key", "unknown key {key}{hint}", context)
+        return value
+
+
+class State(Table):
+    unit: Unit = ""
+    setpoint: Setpoint | None = None
+
+
+class Action(Table):
+    unit: Unit = ""
+    limits: Limits
+
+
+class Case(Table):
+    when: Formula
+    value: Number
+    failure: Flag = False
+
+
+class Reward(Table):
+    """The first case that holds, or an expression, or a logged column from which it is learned."""
+
+    cases: Annotated[tuple[Case, ...], Field(max_length=MOST_CASES)] = ()
+    otherwise: Number | None = None
+    expression: Formula | None = None
+    column: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = [bool(self.cases), self.expression is not None, self.column is not None]
+        if sum(kinds) != 1 or bool(self.cases) != (self.otherwise is not None):
+            message = "expected exactly one of: cases with otherwise, expression, column"
+            raise PydanticCustomError("reward_kind", message)
+        if sum(case.failure for case in self.cases) > 1:
+            message = "expected one case with failure = true; join the conditions with 'or'"
+            raise PydanticCustomError("failure_cases", message)
+        return self
+
+
+class Plant(Table):
+    """The true system: derivatives to integrate, or the id of a Gymnasium environment."""
+
+    substeps: Substeps = 1
+    where: Annotated[dict[str, Definition], Field(max_length=MOST_NAMES)] = Field({})
+    derivative: dict[str, Formula] = Field({})
+    on_failure: dict[str, Number] = Field({})
+    gymnasium: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if self.gymnasium is None and not self.derivative:
+            raise PydanticCustomError("plant_kind", "expected derivative, or gymnasium")
+        if self.gymnasium is not None and self != Plant.model_construct(gymnasium=self.gymnasium):
+            raise PydanticCustomError("plant_kind", "gymnasium stands alone: remove the other keys")
+        return self

@@ -1,0 +1,183 @@
+"""The task itself: what is to be controlled, and everything that follows from its file."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError, model_validator
+
+from clearloop.errors import ClearloopError
+from clearloop.expression import Expression
+from clearloop.task.columns import Columns, data_faults, map_columns
+from clearloop.task.faults import Fault, faults_of, first_of
+from clearloop.task.file import parse_toml, read_task
+from clearloop.task.plant import inline
+from clearloop.task.reward import lower_failure, lower_reward, reward_faults
+from clearloop.task.scope import Scope, name_faults
+from clearloop.task.starts import make_box, sobol_starts, start_faults, uniform_starts
+from clearloop.task.tables import (
+    MOST_NAMES,
+    Action,
+    Discount,
+    Flag,
+    History,
+    Horizon,
+    Plant,
+    Positive,
+    Reward,
+    Start,
+    State,
+    Table,
+    Text,
+)
+
+
+class Task(Table):
+    """A task file, checked. `model_dump(mode="json")` and `from_dict` give an equal one."""
+
+    name: Text
+    dt: Positive
+    discount: Discount
+    horizon: Horizon
+    history: History = 1
+    symmetric: Flag = False
+    states: Annotated[dict[str, State], Field(min_length=1, max_length=MOST_NAMES)]
+    actions: Annotated[dict[str, Action], Field(min_length=1, max_length=MOST_NAMES)]
+    reward: Reward
+    starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({"from": "batch"})
+    plant: Plant | None = None
+    data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> Self:
+        """A built-in task by its name, or a .toml file."""
+        text, source = read_task(name_or_path)
+        return cls.from_toml(text, source=source)
+
+    @classmethod
+    def from_toml(cls, text: str, *, source: str = "task") -> Self:
+        """`source` is what errors call it."""
+        return cls.from_dict(parse_toml(text, source), source=source)
+
+    @classmethod
+    def from_dict(cls, tables: dict[str, Any], *, source: str = "task") -> Self:
+        try:
+            return cls.model_validate(tables)
+        except ValidationError as error:
+            raise ClearloopError(f"{source}: {first_of(faults_of(error))}") from error
+        except ClearloopError as error:
+            raise ClearloopError(f"{source}: {error}") from error
+
+    @model_validator(mode="after")
+    def _means_something(self) -> Self:
+        faults = [
+            *name_faults(("states",), self.states, ()),
+            *name_faults(("actions",), self.actions, self.states),
+        ]
+        if faults := faults or self._faults():  # with wrong names nothing else makes sense
+            raise ClearloopError(first_of(faults))
+        return self
+
+    def _faults(self) -> list[Fault]:
+        return [
+            *reward_faults(self.reward, self.scope),
+            *start_faults(self.starts, self.state_names),
+            *(inline(self.plant, self.scope).faults if self.plant else ()),
+            *data_faults(self.data, self.scope.names, self.reward.column),
+        ]
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        return tuple(self.states)
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        return tuple(self.actions)
+
+    @cached_property
+    def action_limits(self) -> NDArray[np.float64]:
+        """[A, 2], the lowest and the highest value of each action."""
+        limits = np.array([action.limits for action in self.actions.values()])
+        limits.flags.writeable = False
+        return limits
+
+    @property
+    def setpoints(self) -> dict[str, float | str]:
+        """Of the states that have one: a number, or the name of a log column."""
+        return {name: state.setpoint for name, state in self.states.items() if state.setpoint is not None}
+
+    @property
+    def scope(self) -> Scope:
+        """What the task's formulas may refer to."""
+        return Scope(self.state_names, self.action_names, self.setpoints, self.history)
+
+    @cached_property
+    def reward_expression(self) -> Expression | None:
+        """A bare state is the next one, `theta[t]` the one before the step. None: learned from a column."""
+        return lower_reward(self.reward, self.scope)
+
+    @cached_property
+    def failure_condition(self) -> Expression | None:
+        return lower_failure(self.reward.cases, self.scope)
+
+    @property
+    def reward_levels(self) -> tuple[float, ...] | None:
+        """The values that the cases can give, best first: the classes of a reward that is learned."""
+        if self.reward.otherwise is None:
+            return None
+        return tuple(
+            sorted({*(case.value for case in self.reward.cases), self.reward.otherwise}, reverse=True)
+        )
+
+    @property
+    def failure_level(self) -> float | None:
+        return next((case.value for case in self.reward.cases if case.failure), None)
+
+    @cached_property
+    def derivatives(self) -> tuple[Expression, ...]:
+        """In state order; empty where no equations are known."""
+        return inline(self.plant, self.scope).derivatives if self.plant else ()
+
+    @property
+    def substeps(self) -> int:
+        """Of the integration, in one control interval."""
+        return self.plant.substeps if self.plant else 1
+
+    @property
+    def on_failure(self) -> dict[str, float]:
+        """What failure sets states to, before they stay as they are."""
+        return dict(self.plant.on_failure) if self.plant else {}
+
+    @property
+    def gymnasium(self) -> str | None:
+        """The id of the environment that is the plant."""
+        return self.plant.gymnasium if self.plant else None
+
+    @cached_property
+    def start_box(self) -> NDArray[np.float64] | None:
+        """[S, 2], 0 where no box is given; None if starts come from the batch."""
+        return make_box(self.starts, self.state_names)
+
+    def scoring_starts(self, n: int = 1024) -> NDArray[np.float64]:
+        """[n, S]: the same for everybody, and never seen by a search."""
+        return sobol_starts(self._box(n), n)
+
+    def random_starts(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """[n, S], uniform in the start box."""
+        return uniform_starts(self._box(n), n, rng)
+
+    def _box(self, n: int) -> NDArray[np.float64]:
+        if self.start_box is None:
+            raise ClearloopError(
+                f"task {self.name}: starts come from the batch; give boxes in [starts] to draw others"
+            )
+        if n < 1:
+            raise ClearloopError(f"task {self.name}: expected at least one start, not {n}")
+        return self.start_box
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The names that a log has for all this."""
+        return map_columns(self.data, self.state_names, self.action_names, self.setpoints, self.reward.column)

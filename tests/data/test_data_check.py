@@ -1,0 +1,171 @@
+"""The check: one planted fault, one finding; and none in a clean log."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clearloop.data import Batch, Report, check
+from clearloop.errors import ClearloopError
+from clearloop.task import Task
+from tests.data.logs import CARTPOLE, TANK, clean_log
+
+CLEAN = clean_log()
+ROW = pl.int_range(pl.len())
+
+
+def found(frame: pl.DataFrame, task: Task = CARTPOLE) -> list[str]:
+    """Severity and code of all that is not well."""
+    return [f"{severity} {code}" for severity, code, _ in check(frame, task).rows() if severity != "ok"]
+
+
+def with_cells(name: str, rows: range, value: object) -> pl.DataFrame:
+    cells = CLEAN[name].to_list()
+    cells[rows.start : rows.stop] = [value] * len(rows)
+    return CLEAN.with_columns(pl.Series(name, cells, strict=False))
+
+
+def test_nothing_is_wrong_with_a_clean_log() -> None:
+    report = check(CLEAN, CARTPOLE)
+    assert found(CLEAN) == []
+    assert report.severity == "ok"
+    assert report.verdict == f"This log is fit to learn from: {Batch.from_frame(CLEAN, CARTPOLE)}."
+    assert {row[1] for row in report.rows()} == {"size", "coverage"}
+
+
+def test_a_batch_can_be_checked_too() -> None:
+    assert check(Batch.from_frame(CLEAN, CARTPOLE), CARTPOLE) == check(CLEAN, CARTPOLE)
+
+
+def altered(**columns: pl.Expr) -> pl.DataFrame:
+    return CLEAN.with_columns(**columns)
+
+
+step, theta, force, terminal = (pl.col(name) for name in ("time", "theta", "force", "terminal"))
+late = pl.when(ROW.is_between(7, 14)).then(1.0).otherwise(0.0)  # the second half of the first episode
+
+FAULTS = [
+    ("column", CLEAN.drop("rho"), ["problem missing-column"]),
+    ("text", with_cells("rho", range(7, 9), "broken"), ["problem text"]),
+    ("infinite", with_cells("rho", range(7, 9), float("inf")), ["problem infinite"]),
+    ("empty", with_cells("rho", range(7, 9), None), ["problem missing-values"]),
+    ("NaN", with_cells("rho", range(7, 9), float("nan")), ["problem missing-values"]),
+    ("empty action", with_cells("force", range(7, 9), None), ["problem missing-values"]),
+    ("no flag", with_cells("terminal", range(7, 9), 2), ["problem text"]),
+    ("torn", altered(episode=pl.col("episode") % 199), ["problem torn-episode"]),
+    ("backwards", altered(time=step - late), ["problem unsorted-times"]),
+    ("standstill", altered(time=step - late * CARTPOLE.dt), ["warning duplicate-times"]),
+    ("no times", CLEAN.drop("time"), ["note no-times"]),
+    ("slow", altered(time=2 * step), ["warning wrong-interval"]),
+    ("uneven", altered(time=step + 0.008 * (ROW % 2)), ["warning uneven-sampling"]),
+    ("gap", altered(time=step + late), ["note uneven-sampling"]),
+    ("constant", altered(theta_dot=pl.lit(0.0)), ["warning constant-column"]),
+    ("constant action", altered(force=pl.lit(4.0)), ["problem constant-action", "note coverage"]),
+    ("outside", with_cells("force", range(7, 9), 10.5), ["warning action-limits"]),
+    ("law", altered(force=3 * theta - 2 * pl.col("rho_dot") + 1), ["problem determined-action"]),
+    ("few failures", altered(terminal=terminal & (ROW < 100)), ["warning few-failures"]),
+    ("small", CLEAN.head(900), ["warning size", "warning few-failures"]),
+    ("uncovered", altered(theta=theta.clip(-0.7, 0.3)), ["warning coverage"]),
+    ("start outside", altered(rho_dot=pl.col("rho_dot").abs() + 0.1), ["warning coverage"]),
+    ("two actions", altered(force=force.sign()), ["note coverage"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("frame", "findings"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS]
+)
+def test_a_planted_fault_is_found_and_nothing_else(frame: pl.DataFrame, findings: list[str]) -> None:
+    assert found(frame) == findings
+
+
+def test_the_page_lists_all_codes() -> None:
+    page = Path(__file__).parents[2] / "docs" / "data.md"
+    documented = re.findall(
+        r"^\| `([a-z-]+)` \| (?:ok|note|warning|problem)", page.read_text(encoding="utf-8"), re.M
+    )
+    planted = {finding.split()[1] for _, _, findings in FAULTS for finding in findings}
+    assert set(documented) == planted | {"no-transitions"}
+
+
+def test_all_problems_are_listed_the_worst_first() -> None:
+    frame = with_cells("rho", range(7, 9), None).drop("theta").with_columns(theta_dot=1.0)
+    report = check(frame, CARTPOLE)
+    codes = [finding.code for finding in report.findings if finding.severity != "ok"]
+    assert codes == ["missing-column", "missing-values", "constant-column", "coverage"]
+    assert report.verdict.startswith("This log cannot be used as it is: no column 'theta'; did you mean")
+    assert report.verdict.endswith("(and 1 more).")
+
+
+@pytest.mark.parametrize("frame", [CLEAN.clear(), CLEAN.head(1), CLEAN.gather_every(15)])
+def test_logs_without_a_transition(frame: pl.DataFrame) -> None:
+    assert found(frame) == ["problem no-transitions"]
+
+
+def test_messages_count_and_locate() -> None:
+    def message(frame: pl.DataFrame) -> str:
+        return check(frame, CARTPOLE).findings[0].message
+
+    assert message(with_cells("force", range(7, 12), None)).startswith(
+        "column 'force' has 5 empty cells between rows 8 and 12; drop those rows"
+    )
+    assert message(altered(theta=theta.clip(-0.7, 0.3))) == (
+        "theta from -0.7 to 0.3 rad; data in 8 of 10 parts of the starts, -0.6 to 0.6, none in 0.36 to 0.6"
+    )
+    assert message(altered(time=1000 * step)) == (
+        "rows are 25 s apart, but the task says dt = 0.025 s; the times seem to be in milliseconds"
+    )
+
+
+def test_a_law_may_follow_the_setpoint() -> None:
+    rng = np.random.default_rng(0)
+    target, level = rng.uniform(0, 1, (2, 2000))
+    columns = {"level": level, "FT 101": rng.uniform(0, 1, 2000), "target": target, "profit": level}
+    follow = pl.DataFrame(columns | {"valve": 0.5 + 0.4 * (target - level)})
+    assert "problem determined-action" in found(follow, TANK)
+    assert "problem determined-action" not in found(follow.with_columns(valve=target * level), TANK)
+
+
+def test_the_report_is_json() -> None:
+    report = check(with_cells("rho", range(7, 9), None), CARTPOLE)
+    document = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert document["severity"] == "problem"
+    assert document["verdict"] == report.verdict
+    assert document["findings"][0] == {
+        "severity": "problem",
+        "code": "missing-values",
+        "message": report.findings[0].message,
+        "numbers": {"column": "rho", "count": 2, "first_row": 8, "last_row": 9},
+    }
+
+
+ODD = st.sampled_from([None, "", "x", "nan", 0, 1, -1e308, 1e308, 5e-324, float("inf"), float("nan")])
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_whatever_a_log_holds_it_is_refused_for_a_reason(data: st.DataObject) -> None:
+    log = clean_log(2, 10)
+    for name in data.draw(st.lists(st.sampled_from(log.columns), max_size=3)):
+        first = data.draw(st.integers(0, 19))
+        cells = log[name].to_list()
+        cells[first:] = [data.draw(ODD)] * data.draw(st.integers(1, 20 - first)) + cells[first:]
+        log = log.with_columns(pl.Series(name, cells[:20], strict=False))
+    report = check(log, CARTPOLE)
+    json.dumps(report.to_dict(), allow_nan=False)
+    problems = [f for f in report.findings if f.severity == "problem" and not f.code.endswith("-action")]
+    try:
+        Batch.from_frame(log, CARTPOLE)
+    except ClearloopError as error:
+        refused = str(error)
+    else:
+        refused = ""
+    assert refused.startswith(f"data: {problems[0].message}") if problems else not refused
+
+
+def test_an_empty_report_is_well() -> None:
+    assert Report.of("nothing", []).severity == "ok"

@@ -100,8 +100,8 @@ WRONG = [
         "[reward] cases[1].when: 'theta.error': theta has no setpoint; give it one",
     ),
     (
-        [("rho.error", "rho[t-1]")],
-        "[reward] cases[1].when: 'rho[t-1]' looks back too far; set history = 2 or more",
+        [("rho.error", "rho[t-1001]")],
+        "[reward] cases[1].when: 'rho[t-1001]' looks back too far: at most 1000 steps",
     ),
     ([("< 0.5", "")], "[reward] cases[1].when: "),
     ([("value = 0.0", 'value = "0"')], "[reward] cases[1].value: expected a number"),

@@ -78,12 +78,6 @@ LOGIC: tuple[Law, ...] = (
     ("not not p", "p"),
     ("not (p and q)", "not p or not q"),
     ("not (p or q)", "not p and not q"),
-    ("not x < y", "x >= y"),
-    ("not x <= y", "x > y"),
-    ("not x > y", "x <= y"),
-    ("not x >= y", "x < y"),
-    ("not x == y", "x != y"),
-    ("not x != y", "x == y"),
     ("p and p", "p"),
     ("p or p", "p"),
     ("p and 0 < 1", "p"),
@@ -102,12 +96,23 @@ LOGIC: tuple[Law, ...] = (
     ("x == x", "0 < 1"),
 )
 
-_MIRRORED = (("<", ">"), ("<=", ">="), (">", "<"), (">=", "<="), ("==", "=="), ("!=", "!="))
+# The laws below hold for every comparison: as it is, its opposite, seen from the other side.
+_COMPARISONS = (
+    ("<", ">=", ">"),
+    ("<=", ">", ">="),
+    (">", "<=", "<"),
+    (">=", "<", "<="),
+    ("==", "!=", "=="),
+    ("!=", "==", "!="),
+)
 
 COMPARISONS: tuple[Law, ...] = tuple(
     law
-    for sign, mirrored in _MIRRORED
+    for sign, opposite, mirrored in _COMPARISONS
     for law in (
+        (f"not x {sign} y", f"x {opposite} y"),
+        (f"x {sign} y and x {opposite} y", "1 < 0"),
+        (f"x {sign} y or x {opposite} y", "0 < 1"),
         (f"c {sign} x", f"x {mirrored} c"),
         (f"-x {sign} -y", f"x {mirrored} y"),
         (f"-x {sign} c", f"x {mirrored} -c"),

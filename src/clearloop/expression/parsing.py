@@ -22,7 +22,7 @@ from clearloop.expression.operations import (
     Kind,
     Operation,
 )
-from clearloop.expression.scanning import Token, quoted, scan, suggestion
+from clearloop.expression.scanning import Token, scan, suggestion
 
 _PARTS: dict[str, Part] = {"error": "error", "setpoint": "setpoint"}
 
@@ -195,7 +195,7 @@ def _checked(operand: _Operand, kind: Kind) -> Expression:
 def _number(token: Token) -> Number:
     value = float(token.text)
     if value == float("inf"):
-        raise FormulaError(f"number {quoted(token.text)} is too large", token.column)
+        raise FormulaError(f"number {token} is too large", token.column)
     return Number(value)
 
 

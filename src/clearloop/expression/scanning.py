@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     r"""\s*(?:
     (?P<number> (?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? )
   | (?P<name>   (?:[A-Za-z_]|[^\x00-\x7f\s])(?:[A-Za-z_0-9]|[^\x00-\x7f\s])* )
-  | (?P<alien>  <> | && | \|\| | := )
+  | (?P<alien>  <> | && | \|\| )
   | (?P<sign>   \*\* | <= | >= | == | != | [-+*/<>()\[\],.] )
   | (?P<end>    \Z )
   | (?P<wrong>  . )
@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 # What people write elsewhere, and how it is written here.
 _ELSEWHERE = {"^": "**", "²": "**2", "³": "**3", "·": "*", "÷": "/", ";": ","}
 _ELSEWHERE |= {"×": "*", "−": "-", "–": "-"}  # noqa: RUF001 - that they look alike is the trouble
-_ELSEWHERE |= {"=": "==", ":=": "==", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
+_ELSEWHERE |= {"=": "==", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 _ELSEWHERE |= {"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
 
 

@@ -156,18 +156,6 @@ def _limited(x: Expression, low: float, high: float) -> Expression:
     return _call("clip", x, Number(low), Number(high))
 
 
-def _contradiction(arguments: Arguments) -> Expression | None:
-    """Not both: x < y and x >= y → never."""
-    p, q = arguments
-    return NEVER if _call("not", p) == q else None
-
-
-def _tautology(arguments: Arguments) -> Expression | None:
-    """One of two: x < y or x >= y → always."""
-    p, q = arguments
-    return ALWAYS if _call("not", p) == q else None
-
-
 _FUNCTIONS: tuple[tuple[str, Rule], ...] = (
     ("neg", _negate),
     ("add", _add),
@@ -177,8 +165,6 @@ _FUNCTIONS: tuple[tuple[str, Rule], ...] = (
     ("min", partial(_limit, "min")),
     ("max", partial(_limit, "max")),
     ("clip", partial(_limit, "clip")),
-    ("and", _contradiction),
-    ("or", _tautology),
 )
 
 

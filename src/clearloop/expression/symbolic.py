@@ -44,7 +44,7 @@ def _constructors() -> dict[str, Callable[..., Any]]:
     least, most = written(sympy.Min), written(sympy.Max)
 
     def negated(x: Any) -> Any:
-        return sympy.Mul(-1, x, evaluate=False)
+        return -x if x.is_Number else sympy.Mul(-1, x, evaluate=False)
 
     def wrapped(x: Any) -> Any:
         return sympy.Mod(x + sympy.pi, 2 * sympy.pi, evaluate=False) - sympy.pi

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clearloop.kernels.layout import FUZZY, LANES, NETWORK, PID, Dynamics, Job, Networks, Outcome, Policies, Reward, Rows, aligned
+from clearloop.kernels.layout import FUZZY, LANES, NETWORK, PID, SEQUENCE, Dynamics, Job, Networks, Outcome, Policies, Reward, Rows, aligned
 from clearloop.kernels.rollout import roll_tiles
 
 
@@ -52,7 +52,8 @@ def roll_out(
 ) -> Rollout:
     """Run every controller from every start on every member."""
     workers = workers or threads()
-    members, population, starts = system.members, policies.numbers.shape[0], job.starts.shape[0]
+    members, starts = system.members, job.starts.shape[0]
+    population = policies.numbers.shape[0] // (starts if policies.kind == SEQUENCE else 1)
     shape = (members, population, starts)
     outcome = _outcome(int(np.prod(shape)), policies, job, trajectories)
     tiles = members * -(-population * starts // LANES)

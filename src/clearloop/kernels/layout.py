@@ -14,9 +14,11 @@ import numpy as np
 
 LANES = 256  # stepped together: enough to hide the cost of decoding, few enough for the first-level cache
 
-LINEAR, PROGRAM, FUZZY, PID, NETWORK = range(5)
+LINEAR, PROGRAM, FUZZY, PID, NETWORK, SEQUENCE = range(6)
 NETWORKS, DERIVATIVE = range(2)
 FORMULA, CLASSES, VALUE = range(3)
+IDENTITY, RELU, TANH, SIGMOID = range(4)
+ACTIVATIONS = {"identity": IDENTITY, "relu": RELU, "tanh": TANH, "sigmoid": SIGMOID}
 
 Array = Any
 

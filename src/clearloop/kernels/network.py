@@ -9,11 +9,8 @@ import numpy as np
 
 from clearloop.kernels import arithmetic
 from clearloop.kernels.compilation import inlined, kernel
-from clearloop.kernels.layout import LANES
+from clearloop.kernels.layout import LANES, RELU, SIGMOID, TANH
 from clearloop.kernels.simd import VECTOR_BYTES, WIDE, panel
-
-IDENTITY, RELU, TANH, SIGMOID = range(4)
-ACTIVATIONS = {"identity": IDENTITY, "relu": RELU, "tanh": TANH, "sigmoid": SIGMOID}
 
 
 @inlined

@@ -10,15 +10,20 @@ from typing import Any
 from clearloop.kernels import arithmetic
 from clearloop.kernels.compilation import kernel
 from clearloop.kernels.interpreter import run
-from clearloop.kernels.layout import FUZZY, LANES, LINEAR, PID, PROGRAM
+from clearloop.kernels.layout import FUZZY, LANES, LINEAR, NETWORK, PID, PROGRAM
 from clearloop.kernels.network import forward
 
 VECTOR = 16  # lanes; a multiple of every vector length in use
 
 
 @kernel
-def act(policies: Any, p: int, step: int, n_features: int, rows: Any, at: Any, lo: int, hi: int) -> None:
-    """The action of controller p for its lanes, within the limits, in the rows from at.chosen on."""
+def act(
+    policies: Any, p: int, begin: int, step: int, n_features: int, rows: Any, at: Any, lo: int, hi: int
+) -> None:
+    """The action of controller p for its lanes, within the limits, in the rows from at.chosen on.
+
+    `begin`: the number of the tile's first lane in its member.
+    """
     kind = policies.kind
     n_actions = policies.limits.shape[0]
     if kind == LINEAR:
@@ -38,8 +43,10 @@ def act(policies: Any, p: int, step: int, n_features: int, rows: Any, at: Any, l
             number += 2 + rules * (1 + 2 * n_features)
     elif kind == PID:
         _pid(policies.numbers, p, policies.sizes, step, n_actions, rows, at, lo, hi)
-    else:
+    elif kind == NETWORK:
         _network(policies.numbers, p, policies.sizes, n_actions, rows, at, lo, hi)
+    else:
+        _sequence(policies.numbers, begin, step, n_actions, rows, at, lo, hi)
     for a in range(n_actions):
         low, high = policies.limits[a, 0], policies.limits[a, 1]
         for i in range(lo, hi):
@@ -138,3 +145,12 @@ def _network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: An
         scale = numbers[p, numbers.shape[1] - n_actions + a]
         for i in range(lo, hi):
             rows[at.chosen + a, i] = scale * rows[at.scores + a, i]
+
+
+@kernel
+def _sequence(numbers: Any, begin: int, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
+    """Actions that stand fixed. numbers: for each lane of a member its A actions, step after step."""
+    for i in range(lo, hi):
+        lane = min(begin + i, numbers.shape[0] - 1)
+        for a in range(n_actions):
+            rows[at.chosen + a, i] = numbers[lane, step * n_actions + a]

@@ -11,7 +11,7 @@ import numpy as np
 
 from clearloop.kernels.compilation import kernel
 from clearloop.kernels.interpreter import run
-from clearloop.kernels.layout import CLASSES, FORMULA, LANES, NETWORKS
+from clearloop.kernels.layout import CLASSES, FORMULA, LANES, NETWORKS, SEQUENCE
 from clearloop.kernels.network import forward
 from clearloop.kernels.policies import act
 
@@ -26,7 +26,7 @@ def roll_tiles(
     n_starts, n_states = job.starts.shape
     n_actions = policies.limits.shape[0]
     steps = job.setpoints.shape[0]
-    population = policies.numbers.shape[0]
+    population = policies.numbers.shape[0] // (n_starts if policies.kind == SEQUENCE else 1)
     count = population * n_starts
     tiles = (count + LANES - 1) // LANES
     n_features = n_states + job.history * (n_states + n_actions)
@@ -45,7 +45,7 @@ def roll_tiles(
             while lane < LANES:  # each controller's share of this tile
                 p = min(begin + lane, count - 1) // n_starts
                 end = LANES if p == population - 1 else min((p + 1) * n_starts - begin, LANES)
-                act(policies, p, step, n_features, rows, at, lane, end)
+                act(policies, p, begin, step, n_features, rows, at, lane, end)
                 lane = end
             _advance(member, dynamics, n_states, n_actions, rows, at)
             _judge(member, reward, rows, at)

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from clearloop.task.suggest import quoted
 
-TABLES = ("states", "actions", "reward", "starts", "plant", "data")
+TABLES = ("states", "actions", "reward", "starts", "plant", "exploration", "data")
 
 
 class Fault(NamedTuple):

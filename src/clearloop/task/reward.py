@@ -9,6 +9,8 @@ from clearloop.task.faults import Fault
 from clearloop.task.scope import Scope
 from clearloop.task.tables import Case, Reward
 
+MOST_STEPS_BACK = 1_000
+
 
 def lower_reward(reward: Reward, scope: Scope) -> Expression | None:
     """None where the reward is learned from a column."""
@@ -52,6 +54,6 @@ def _parse(text: str, scope: Scope, kind: Kind) -> Expression:
     for variable in variables(expression):
         if variable.part != "value" and variable.name not in scope.setpoints:
             raise ClearloopError(f"'{variable}': {variable.name} has no setpoint; give it one in [states]")
-        if variable.lag is not None and variable.lag >= scope.history:
-            raise ClearloopError(f"'{variable}' looks back too far; set history = {variable.lag + 1} or more")
+        if variable.lag is not None and variable.lag > MOST_STEPS_BACK:
+            raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK} steps")
     return expression

@@ -15,7 +15,6 @@ class Scope(NamedTuple):
     actions: tuple[str, ...]
     setpoints: Mapping[str, float | str]
     """Of the states that have one: a number, or a log column."""
-    history: int
 
     @property
     def names(self) -> tuple[str, ...]:

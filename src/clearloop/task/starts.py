@@ -13,13 +13,16 @@ Box = NDArray[np.float64]
 
 
 def start_faults(starts: Mapping[str, object], states: Sequence[str]) -> Iterator[Fault]:
-    if "from" in starts:
-        if dict(starts) != {"from": "batch"}:
-            yield Fault(("starts",), 'from = "batch" stands alone: remove it, or the other keys')
-        return
-    yield from state_faults(("starts",), starts.keys(), states)
-    for name in (name for name, value in starts.items() if value == "batch"):
-        yield Fault(("starts", name), "expected two numbers, the smaller first")
+    if "from" not in starts:
+        yield from box_faults(("starts",), starts, states)
+    elif dict(starts) != {"from": "batch"}:
+        yield Fault(("starts",), 'from = "batch" stands alone: remove it, or the other keys')
+
+
+def box_faults(where: tuple[str, ...], box: Mapping[str, object], states: Sequence[str]) -> Iterator[Fault]:
+    yield from state_faults(where, box.keys(), states)
+    for name in (name for name, value in box.items() if value == "batch"):
+        yield Fault((*where, name), "expected two numbers, the smaller first")
 
 
 def make_box(starts: Mapping[str, object], states: Sequence[str]) -> Box | None:

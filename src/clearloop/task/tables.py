@@ -132,6 +132,14 @@ class Reward(Table):
         return self
 
 
+class Exploration(Table):
+    """How a batch is drawn from the plant: uniform starts, and at every step uniform actions."""
+
+    size: Annotated[_Whole, Field(ge=1, le=100_000_000), expecting("a whole number of transitions")] = 10_000
+    steps: Horizon = 20
+    starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({})
+
+
 class Plant(Table):
     """The true system: derivatives to integrate, or the id of a Gymnasium environment."""
 

@@ -16,11 +16,12 @@ from clearloop.task.file import parse_toml, read_task
 from clearloop.task.plant import inline
 from clearloop.task.reward import lower_failure, lower_reward, reward_faults
 from clearloop.task.scope import Scope, name_faults
-from clearloop.task.starts import make_box, sobol_starts, start_faults, uniform_starts
+from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
 from clearloop.task.tables import (
     MOST_NAMES,
     Action,
     Discount,
+    Exploration,
     Flag,
     History,
     Horizon,
@@ -48,6 +49,7 @@ class Task(Table):
     reward: Reward
     starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({"from": "batch"})
     plant: Plant | None = None
+    exploration: Exploration | None = None
     data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
 
     @classmethod
@@ -85,6 +87,7 @@ class Task(Table):
             *reward_faults(self.reward, self.scope),
             *start_faults(self.starts, self.state_names),
             *(inline(self.plant, self.scope).faults if self.plant else ()),
+            *box_faults(("exploration", "starts"), self.exploration_box, self.state_names),
             *data_faults(self.data, self.scope.names, self.reward.column),
         ]
 
@@ -111,7 +114,7 @@ class Task(Table):
     @property
     def scope(self) -> Scope:
         """What the task's formulas may refer to."""
-        return Scope(self.state_names, self.action_names, self.setpoints, self.history)
+        return Scope(self.state_names, self.action_names, self.setpoints)
 
     @cached_property
     def reward_expression(self) -> Expression | None:
@@ -159,6 +162,11 @@ class Task(Table):
     def start_box(self) -> NDArray[np.float64] | None:
         """[S, 2], 0 where no box is given; None if starts come from the batch."""
         return make_box(self.starts, self.state_names)
+
+    @property
+    def exploration_box(self) -> dict[str, Start]:
+        """The starts of episodes that explore; those of the task where none are given."""
+        return self.exploration.starts if self.exploration else {}
 
     def scoring_starts(self, n: int = 1024) -> NDArray[np.float64]:
         """[n, S]: the same for everybody, and never seen by a search."""

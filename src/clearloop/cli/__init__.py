@@ -1,0 +1,5 @@
+"""The command `clearloop`. Bad input ends in one line on standard error and exit code 2."""
+
+from clearloop.cli.program import main
+
+__all__ = ["main"]

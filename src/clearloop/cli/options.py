@@ -1,0 +1,54 @@
+"""Options that several commands share, and how their values are read."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.surrogate import Surrogate
+    from clearloop.task import Task
+
+TaskName = Annotated[str, typer.Option("--task", help="A built-in task or a task file.", metavar="TASK")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0)]
+On = Annotated[str, typer.Option("--on", help="'system': the plant. 'model': the surrogate of --run.", metavar="system|model")]
+Run = Annotated[Path | None, typer.Option("--run", help="A run directory, for its surrogate.", metavar="DIR")]
+
+
+def print_json(document: Any) -> None:
+    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def find_surrogate(on: str, run: Path | None, task: "Task") -> "Surrogate | None":
+    """None for the plant; the surrogate of a run for its model."""
+    if on == "system":
+        if task.plant is None:
+            raise ClearloopError(f"task '{task.name}' has no plant to test on: use --on model --run DIR")
+        return None
+    if on != "model":
+        raise ClearloopError(f"--on {on}: expected system or model")
+    if run is None:
+        raise ClearloopError("--on model needs --run DIR, the run directory that holds the model")
+    from clearloop.surrogate import Surrogate
+
+    return Surrogate.load(run / "surrogate", task)
+
+
+def parse_assignment(text: str, option: str) -> tuple[str, float]:
+    """`theta=0.3`."""
+    name, _, value = text.partition("=")
+    try:
+        return name.strip(), _finite(value)
+    except ValueError as error:
+        raise ClearloopError(f"{option} {text}: expected NAME=VALUE, such as theta=0.3") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not abs(value) < float("inf"):
+        raise ValueError
+    return value

@@ -1,0 +1,96 @@
+"""`clearloop simulate`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clearloop.cli.options import On, Run, TaskName, find_surrogate, parse_assignment
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.evaluation import SetpointChange, Trajectory
+    from clearloop.task import Task
+
+MOST_STEPS = 1_000_000
+
+
+def simulate(
+    controller: Annotated[Path, typer.Argument(help="A controller file.", metavar="CONTROLLER")],
+    task: TaskName,
+    on: On = "system",
+    run: Run = None,
+    start: Annotated[
+        list[str] | None, typer.Option(help="Where to start; 0 where not named. Repeatable.", metavar="NAME=VALUE")
+    ] = None,
+    setpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="A setpoint, from a step on; @0 if not given. Repeatable.", metavar="NAME=VALUE@STEP"),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Numbers (.csv) or a picture (.png, .svg).", metavar="FILE")
+    ] = None,
+) -> None:
+    """Run a controller from one start, as numbers or as a picture.
+
+    Example: clearloop simulate examples/published/pid.json --task cartpole
+    --start theta=0.3 --setpoint rho=1@200 --steps 400 --out pid.png
+    """
+    from clearloop.controllers import load
+    from clearloop.evaluation import simulate as roll
+    from clearloop.task import Task
+
+    the_task = Task.load(task)
+    trajectory = roll(
+        load(controller),
+        the_task,
+        surrogate=find_surrogate(on, run, the_task),
+        start=_start(start or [], the_task),
+        setpoints=[_setpoint(text, the_task) for text in setpoint or []],
+        steps=steps,
+    )
+    _write(trajectory, out, controller.stem)
+
+
+def _write(trajectory: "Trajectory", out: Path | None, label: str) -> None:
+    frame = trajectory.to_frame()
+    if out is None:
+        typer.echo(frame.write_csv(), nl=False)
+        return
+    if out.suffix.lower() == ".csv":
+        from clearloop.data.write import write
+
+        write(frame, out)
+    else:
+        from clearloop.report.style import save_figure
+        from clearloop.report.trajectory import draw_trajectories
+
+        save_figure(draw_trajectories({label: trajectory}), out)
+    typer.echo(f"{out}: {trajectory.actions.shape[1]:,} steps")
+
+
+def _start(texts: list[str], task: "Task") -> dict[str, float]:
+    start = dict(parse_assignment(text, "--start") for text in texts)
+    for name in start:
+        _check_name(name, task.state_names, "--start", "a state")
+    return start
+
+
+def _setpoint(text: str, task: "Task") -> "SetpointChange":
+    from clearloop.evaluation import SetpointChange
+
+    assignment, at, step = text.partition("@")
+    name, value = parse_assignment(assignment, "--setpoint")
+    _check_name(name, tuple(task.setpoints), "--setpoint", "a state with a setpoint")
+    if at and not step.isdecimal():
+        raise ClearloopError(f"--setpoint {text}: expected NAME=VALUE@STEP, such as rho=1@200")
+    return SetpointChange(name, value, int(step or 0))
+
+
+def _check_name(name: str, known: tuple[str, ...], option: str, what: str) -> None:
+    from clearloop.task.suggest import did_you_mean, quoted
+
+    if name not in known:
+        hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"
+        raise ClearloopError(f"{option}: {quoted(name)} is not {what} of the task{hint}")

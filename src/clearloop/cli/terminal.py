@@ -1,0 +1,53 @@
+"""What people see: tables that fit the terminal, and progress on standard error."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+Progress = Callable[[float, str], None]
+"""Called with the share that is done, from 0 to 1, and what to say beside it."""
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """Columns with two blanks between them; `right`: columns of numbers. The last column wraps."""
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, title in enumerate(header):
+        last = number == len(header) - 1
+        grid.add_column(title, justify="right" if number in right else "left", no_wrap=not last, overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    Console(highlight=False, markup=False, soft_wrap=False).print(grid)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Progress]:
+    """A bar with the time left on a terminal, a line every few seconds elsewhere; all on standard error."""
+    if not sys.stderr.isatty():
+        yield _lines(title)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )  # fmt: skip
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0, note="")
+        yield lambda share, note="": bar.update(task, completed=share, note=note)
+
+
+def _lines(title: str) -> Progress:
+    last = time.monotonic()
+
+    def report(share: float, note: str = "") -> None:
+        nonlocal last
+        if time.monotonic() - last >= 5:
+            last = time.monotonic()
+            print(f"{title} {share:.0%} {note}".rstrip(), file=sys.stderr, flush=True)
+
+    return report

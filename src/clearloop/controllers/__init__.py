@@ -1,0 +1,25 @@
+"""Controllers: observation history → action. Each kind prints itself, encodes itself and saves itself as JSON."""
+
+from clearloop.controllers.controller import Controller, Memory
+from clearloop.controllers.encoding import encode
+from clearloop.controllers.equation import Equation
+from clearloop.controllers.file import from_json, load, save, to_json
+from clearloop.controllers.fuzzy import Fuzzy
+from clearloop.controllers.linear import Linear
+from clearloop.controllers.network import NetworkController
+from clearloop.controllers.pid import PID
+
+__all__ = [
+    "PID",
+    "Controller",
+    "Equation",
+    "Fuzzy",
+    "Linear",
+    "Memory",
+    "NetworkController",
+    "encode",
+    "from_json",
+    "load",
+    "save",
+    "to_json",
+]

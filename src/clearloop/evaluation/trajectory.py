@@ -1,0 +1,91 @@
+"""One trajectory of one controller, to look at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.controllers import Controller, encode
+from clearloop.evaluation.setup import make_system, setpoint_table, window
+from clearloop.kernels.engine import roll_out
+from clearloop.kernels.layout import Job
+from clearloop.surrogate import Surrogate
+from clearloop.task import Task
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class SetpointChange(NamedTuple):
+    """From `step` on, the state's setpoint is `value`."""
+
+    name: str
+    value: float
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """T steps on M members; M is 1 on the plant."""
+
+    task: Task
+    controller: Controller
+    states: NDArray[np.float64]
+    """[M, T + 1, S]"""
+    actions: NDArray[np.float64]
+    """[M, T, A]"""
+    rewards: NDArray[np.float64]
+    """[M, T]"""
+    setpoints: NDArray[np.float64]
+    """[T, S]"""
+
+    def to_frame(self) -> "pl.DataFrame":
+        """A row for each step of each member; the last has no action and no reward."""
+        import polars as pl
+
+        members, rows, _ = self.states.shape
+        steps = np.arange(rows)
+        columns: dict[str, object] = {}
+        if members > 1:
+            columns["member"] = np.repeat(np.arange(members), rows)
+        columns["step"] = np.tile(steps, members)
+        columns["time"] = np.tile(np.round(steps * self.task.dt, 9), members)
+        for j, name in enumerate(self.task.state_names):
+            columns[name] = self.states[:, :, j].ravel()
+        for name in self.task.setpoints:
+            aims = self.setpoints[:, self.task.state_names.index(name)]
+            columns[f"{name}.setpoint"] = np.tile(np.append(aims, aims[-1]), members)
+        for a, name in enumerate(self.task.action_names):
+            columns[name] = pl.Series(self._padded(self.actions[:, :, a])).fill_nan(None)
+        columns["reward"] = pl.Series(self._padded(self.rewards)).fill_nan(None)
+        return pl.DataFrame(columns)
+
+    def _padded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.pad(values, ((0, 0), (0, 1)), constant_values=np.nan).ravel()
+
+
+def simulate(
+    controller: Controller,
+    task: Task,
+    *,
+    surrogate: Surrogate | None = None,
+    start: Mapping[str, float] | None = None,
+    setpoints: Sequence[SetpointChange] = (),
+    steps: int | None = None,
+) -> Trajectory:
+    """Run a controller from one start, 0 where not named, with setpoints that may change on the way."""
+    controller = controller.for_task(task)
+    history = window(task, [controller])
+    table = setpoint_table(task, controller, steps or task.horizon)
+    for name, value, step in sorted(setpoints, key=lambda change: change.step):
+        table[step:, task.state_names.index(name)] = value
+    point = np.array([[(start or {}).get(name, 0.0) for name in task.state_names]])
+    system = make_system(task, surrogate, history)
+    job = Job(point, table, task.discount, history)
+    rollout = roll_out(encode([controller], task, history=history), system, job, trajectories=True)
+    assert rollout.states is not None and rollout.actions is not None and rollout.rewards is not None  # noqa: S101
+    return Trajectory(
+        task, controller, rollout.states[:, 0, 0], rollout.actions[:, 0, 0], rollout.rewards[:, 0, 0], table
+    )

@@ -1,0 +1,40 @@
+"""Files that appear whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from clearloop.errors import ClearloopError
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its name only when all of it is there."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(path)
+    except OSError as error:
+        raise ClearloopError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):  # it is gone when all went well, and was never there when the folder is not
+            partial.unlink()
+
+
+def read_text(path: str | Path, largest: int) -> str:
+    """UTF-8 text of at most `largest` bytes."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(largest + 1)
+    except (OSError, ValueError) as error:  # a NUL byte in a name is a ValueError
+        raise ClearloopError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(content) > largest:
+        raise ClearloopError(f"{path}: larger than the {largest // 1024:,} KiB that such a file may have")
+    try:
+        return content.decode("utf-8-sig")  # Windows editors put a byte-order mark first
+    except UnicodeDecodeError as error:
+        raise ClearloopError(f"{path}: not UTF-8 text (byte {error.start})") from error

@@ -1,0 +1,74 @@
+"""Logged transitions as the engine sees a step: the columns are the rows of its frame (`kernels/layout.py`)."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from clearloop.data import Batch
+from clearloop.data.cells import Flags, Floats
+from clearloop.errors import ClearloopError
+from clearloop.surrogate.formulas import judge
+from clearloop.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """n steps. S states, A actions, H rows of history."""
+
+    next: Floats
+    """[n, S] the states after the step"""
+    window: Floats
+    """[n, H (S + A)] states and actions of each lag, the present first: what networks see"""
+    setpoints: Floats
+    """[n, S] 0 for states without one"""
+    reward: Floats
+    """[n] by the task's formula, or as logged where it gives none"""
+    failing: Flags
+    """[n] marked terminal in the log, or a failure by the task's condition"""
+
+    @classmethod
+    def of(cls, task: Task, batch: Batch) -> Self:
+        transitions = batch.transitions(task.history)
+        setpoints = _setpoints(task, batch)
+        reward, failing = transitions.reward, transitions.terminal
+        if task.reward_expression is not None:
+            reward, fails = judge(task, np.hstack([transitions.next, transitions.window, setpoints]))
+            failing = failing | fails
+        if reward is None:
+            raise ClearloopError(
+                f"task {task.name}: the reward is to be learned, but the batch has no column of it"
+            )
+        return cls(transitions.next, transitions.window, setpoints, reward, failing)
+
+    @property
+    def change(self) -> Floats:
+        """[n, S] of each state: the Δs of sec. 4.2, which the networks learn."""
+        return self.next - self.window[:, : self.next.shape[1]]
+
+    @property
+    def frame(self) -> Floats:
+        """[n, S + H (S + A) + S]"""
+        return np.hstack([self.next, self.window, self.setpoints])
+
+    def __getitem__(self, rows: Flags) -> "Steps":
+        return Steps(*(array[rows] for array in vars(self).values()))
+
+    def __len__(self) -> int:
+        return len(self.next)
+
+
+def _setpoints(task: Task, batch: Batch) -> Floats:
+    """[n, S] as they were when the step began."""
+    begins = batch.episodes[:-1] == batch.episodes[1:]
+    setpoints = np.zeros((len(batch), len(task.states)))
+    logged = 0
+    for j, name in enumerate(task.state_names):
+        value = task.setpoints.get(name, 0.0)
+        if isinstance(value, str):
+            assert batch.setpoints is not None  # a batch cannot be made without them
+            setpoints[:, j] = batch.setpoints[:-1][begins, logged]
+            logged += 1
+        else:
+            setpoints[:, j] = value
+    return setpoints

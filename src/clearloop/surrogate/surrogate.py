@@ -1,0 +1,185 @@
+"""The model of a plant that controllers are searched on: an ensemble of small networks, learned from a batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from clearloop.data import Batch
+from clearloop.data.cells import Flags, Floats
+from clearloop.errors import ClearloopError
+from clearloop.kernels.engine import System
+from clearloop.networks import Ensemble, Progress, pack, unpack
+from clearloop.surrogate import storage
+from clearloop.surrogate.dynamics import fit_dynamics
+from clearloop.surrogate.failure import Failure
+from clearloop.surrogate.judgement import fit_reward
+from clearloop.surrogate.lesson import Lesson, split
+from clearloop.surrogate.lowering import lower_dynamics, lower_networks
+from clearloop.surrogate.progress import portion
+from clearloop.surrogate.reward import KnownReward, LearnedReward
+from clearloop.surrogate.tracks import BEST, Track
+from clearloop.task import Task
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surrogate:
+    """M members; each has a network for the change of each of the S states, and judges rewards."""
+
+    task: Task
+    track: Track
+    """what it was learned with"""
+    dynamics: Ensemble
+    """[M][S] networks from the window of H (S + A) states and actions to a state's change"""
+    reward: KnownReward | LearnedReward
+    failure: Failure
+    """what failure was seen to do to states"""
+    region: Floats
+    """[H (S + A), 2] the smallest and the largest of each input in the data that it was trained on"""
+    batch: str
+    """fingerprint of the data"""
+    split_seed: int
+    """tells which part of the data was held out"""
+
+    @classmethod
+    def fit(
+        cls,
+        task: Task,
+        batch: Batch,
+        *,
+        track: Track = BEST,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from a batch; the same generator gives the same surrogate, bit by bit."""
+        seed = int(rng.integers(2**32))
+        lesson = Lesson.of(task, batch, track, seed)
+        known = track.known_reward and task.reward_expression is not None
+        share = len(task.states) / (len(task.states) + (not known))  # of the networks, in the dynamics
+        dynamics = fit_dynamics(lesson, rng=rng, progress=portion(progress, 0.0, share))
+        reward: KnownReward | LearnedReward = KnownReward(task)
+        if not known:
+            reward = fit_reward(lesson, rng=rng, progress=portion(progress, share, 1.0 - share))
+        window = lesson.training.window
+        region = np.stack([window.min(axis=0), window.max(axis=0)], axis=1)
+        return cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
+
+    def __post_init__(self) -> None:
+        n_states, inputs = len(self.task.states), self.task.history * len(self.task.scope.names)
+        networks = [network.sizes for member in self.dynamics for network in member]
+        fits = (
+            [len(member) for member in self.dynamics] == [n_states] * self.track.members
+            and {(sizes[0], sizes[-1]) for sizes in networks} == {(inputs, 1)}
+            and self.region.shape == (inputs, 2)
+            and self.reward.fits(self.members)
+        )
+        if not fits:
+            raise ClearloopError(
+                f"surrogate of {self.task.name}: its networks do not fit the task: learn it anew"
+            )
+
+    @property
+    def members(self) -> int:
+        return len(self.dynamics)
+
+    @property
+    def search_members(self) -> tuple[int, ...]:
+        """Those to search controllers with."""
+        return tuple(range(self.track.search))
+
+    @property
+    def judge_members(self) -> tuple[int, ...]:
+        """Those to judge what was found: others, if there are any."""
+        return tuple(range(self.track.search, self.members)) or self.search_members
+
+    def predict(self, window: Floats, member: int) -> Floats:
+        """The next states [n, S] for windows [n, H (S + A)], in double precision."""
+        changes = [network(window)[:, 0] for network in self.dynamics[member]]
+        return window[:, : len(changes)] + np.stack(changes, axis=1)
+
+    def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
+        """Reward and failure [n] of steps: rows of next states, window and setpoints (`kernels/layout.py`)."""
+        return self.reward.judge(frame, member)
+
+    def system(
+        self, dtype: Any = np.float32, members: Sequence[int] | None = None, history: int | None = None
+    ) -> System:
+        """What the engine rolls controllers out on: all members, or some; `history`: rows of its window."""
+        chosen = range(self.members) if members is None else members
+        networks = [network for member in chosen for network in self.dynamics[member]]
+        dynamics = lower_dynamics(
+            lower_networks(networks, dtype),
+            dt=self.task.dt,
+            absorbing=self.track.absorbing,
+            on_failure=self.failure.values,
+        )
+        reward = self.reward.lower(chosen, history or self.task.history, dtype)
+        return System(dynamics, reward, len(chosen))
+
+    def split(self, batch: Batch) -> tuple[Batch, Batch]:
+        """What it was trained on, and what was held out, of the batch that it was learned from."""
+        if batch.fingerprint() != self.batch:
+            raise ClearloopError(
+                f"surrogate of {self.task.name}: it was learned from another batch than this one,"
+                " of which nothing is known to be held out"
+            )
+        return split(batch, self.track, self.split_seed)
+
+    def save(self, folder: str | Path) -> None:
+        """`surrogate.json` and `surrogate.safetensors`; each appears whole or not at all."""
+        learned = self.reward if isinstance(self.reward, LearnedReward) else None
+        header = storage.Header(
+            task=self.task.name,
+            states=self.task.state_names,
+            actions=self.task.action_names,
+            history=self.task.history,
+            track=self.track,
+            altered=self.failure.to_dict(self.task.state_names),
+            levels=learned and learned.levels.tolist(),
+            failing=learned and learned.failing.tolist(),
+            batch=self.batch,
+            split_seed=self.split_seed,
+        )
+        arrays = pack(self.dynamics, "dynamics") | {"region": self.region}
+        if learned:
+            arrays |= pack(tuple((network,) for network in learned.networks), "reward")
+        storage.write(folder, header, arrays)
+
+    @classmethod
+    def load(cls, folder: str | Path, task: Task) -> Self:
+        """What `save` wrote; an error if it is damaged, or of another task."""
+        header, arrays = storage.read(folder)
+        try:
+            return cls._of_files(header, arrays, task)
+        except ClearloopError as error:
+            raise ClearloopError(f"{folder}: {error}") from error
+
+    @classmethod
+    def _of_files(cls, header: storage.Header, arrays: dict[str, Floats], task: Task) -> Self:
+        header.check(task)
+        activation = header.track.training.activation
+        reward: KnownReward | LearnedReward = KnownReward(task)
+        if header.levels is not None:
+            networks = tuple(member[0] for member in unpack(arrays, "reward", activation))
+            reward = LearnedReward(task, networks, np.array(header.levels), np.array(header.failing, np.bool_))
+        return cls(
+            task=task,
+            track=header.track,
+            dynamics=unpack(arrays, "dynamics", activation),
+            reward=reward,
+            failure=Failure.from_dict(header.altered, task.state_names),
+            region=arrays.get("region", np.zeros(0)),
+            batch=header.batch,
+            split_seed=header.split_seed,
+        )
+
+    def __repr__(self) -> str:
+        sizes = "-".join(map(str, self.dynamics[0][0].sizes))
+        members = "1 member" if self.members == 1 else f"{self.members} members"
+        failure = ", absorbing failure" if self.track.absorbing else ""
+        return (
+            f"Surrogate of {self.task.name}: {members} of {len(self.task.states)} networks {sizes},"
+            f" {self.reward}{failure}"
+        )

@@ -1,0 +1,56 @@
+"""The two ways to learn a model: as we know to be better, and as published."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from clearloop.errors import ClearloopError
+from clearloop.networks import Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Track:
+    """What a surrogate is learned with. `dataclasses.replace(BEST, search=2)` is another one."""
+
+    name: str = "best"
+    """what people call it"""
+    search: int = 5
+    """members to search controllers with"""
+    judge: int = 3
+    """members that only judge what the search found; 0: those that it was found with do"""
+    training: Training = field(default_factory=Training)
+    """of every network"""
+    held_out: float = 0.1
+    """share of the transitions, in whole episodes, that tells when to stop"""
+    known_reward: bool = True
+    """the task's formula is the reward, where there is one"""
+    absorbing: bool = True
+    """what has failed stays where it is and goes on paying"""
+    unaltered: bool = True
+    """failure teaches only about states that it does not alter (`failure.py`)"""
+    mirrored: bool = True
+    """a symmetric plant is also learned from the mirror image of every transition"""
+
+    def __post_init__(self) -> None:
+        if self.search < 1 or self.judge < 0:
+            raise ClearloopError(
+                f"a surrogate needs a member or more to search with, and 0 or more to judge, "
+                f"not {self.search} and {self.judge}"
+            )
+
+    @property
+    def members(self) -> int:
+        return self.search + self.judge
+
+
+BEST: Final = Track()
+
+PUBLISHED: Final = Track(
+    name="published",
+    search=1,
+    judge=0,
+    known_reward=False,
+    absorbing=False,
+    unaltered=False,
+    mirrored=False,
+)
+"""Sec. 4.2 of the paper, and all transitions for the dynamics, failing ones included."""

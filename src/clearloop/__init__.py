@@ -1,3 +1,56 @@
-"""From the log of a plant to controllers that a person can read, check and sign."""
+"""From the log of a plant to controllers that a person can read, check and sign.
+
+`import clearloop as cl` is instant: each name below brings its part of the package when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from clearloop.controllers import Controller, load, save
+    from clearloop.data import Batch
+    from clearloop.errors import ClearloopError
+    from clearloop.evaluation import evaluate, simulate
+    from clearloop.plants.exploration import make_batch
+    from clearloop.surrogate import Surrogate
+    from clearloop.task import Task
+
+_HOMES = {
+    "Batch": "clearloop.data",
+    "ClearloopError": "clearloop.errors",
+    "Controller": "clearloop.controllers",
+    "Surrogate": "clearloop.surrogate",
+    "Task": "clearloop.task",
+    "evaluate": "clearloop.evaluation",
+    "load": "clearloop.controllers",
+    "make_batch": "clearloop.plants.exploration",
+    "save": "clearloop.controllers",
+    "simulate": "clearloop.evaluation",
+}
+
+__all__ = [
+    "Batch",
+    "ClearloopError",
+    "Controller",
+    "Surrogate",
+    "Task",
+    "evaluate",
+    "load",
+    "make_batch",
+    "save",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'clearloop' has no attribute '{name}'")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,2 +1,107 @@
-def model() -> None:
-    """x"""
+"""`clearloop model`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clearloop.cli.options import Json, Seed, print_json
+from clearloop.cli.terminal import progress
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.data import Batch
+    from clearloop.runs import RunDirectory
+    from clearloop.surrogate import Quality, Surrogate, Track
+    from clearloop.task import Task
+
+
+def model(
+    task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Logged transitions; repeatable. A built-in task makes its own.", metavar="FILE"),
+    ] = None,
+    track: Annotated[
+        str, typer.Option(help="As we know to be better, or as in the paper.", metavar="best|published")
+    ] = "best",
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option(help="The run directory.", metavar="DIR")] = Path("runs/model"),
+    as_json: Json = False,
+) -> None:
+    """Learn the surrogate model of a plant, and say how far it can be trusted.
+
+    Example: clearloop model cartpole --out runs/model
+    """
+    from clearloop.runs import RunDirectory
+    from clearloop.task import Task
+
+    the_task = Task.load(task)
+    run = RunDirectory.create(out)
+    batch = find_batch(the_task, data or [], seed)
+    asked = {"command": "model", "track": track, "seed": seed, "data": [str(path) for path in data or []]}
+    run.begin(the_task, batch, asked)
+    surrogate = learn_model(the_task, batch, find_track(track), seed)
+    surrogate.save(run.path / "surrogate")
+    quality = assess_model(surrogate, batch, run)
+    run.finish(the_task, batch, asked)
+    if as_json:
+        print_json(quality.to_dict())
+        return
+    typer.echo(f"Batch      {batch!r}")
+    typer.echo(f"Surrogate  {surrogate!r}")
+    print_quality(quality)
+    typer.echo(f"Written    {out}")
+
+
+def find_track(name: str) -> "Track":
+    from clearloop.surrogate import BEST, PUBLISHED
+
+    tracks = {track.name: track for track in (BEST, PUBLISHED)}
+    if name not in tracks:
+        raise ClearloopError(f"--track {name}: expected {' or '.join(tracks)}")
+    return tracks[name]
+
+
+def find_batch(task: "Task", files: list[Path], seed: int) -> "Batch":
+    """The user's log, or what a task with a plant makes for itself."""
+    import numpy as np
+
+    from clearloop.data import Batch
+    from clearloop.plants.exploration import make_batch
+
+    return Batch.load(files, task) if files else make_batch(task, rng=np.random.default_rng(seed))
+
+
+def learn_model(task: "Task", batch: "Batch", track: "Track", seed: int) -> "Surrogate":
+    import numpy as np
+
+    from clearloop.surrogate import Surrogate
+
+    with progress("Learning the model") as tell:
+        return Surrogate.fit(
+            task,
+            batch,
+            track=track,
+            rng=np.random.default_rng([seed, 1]),  # [seed] drew the batch
+            progress=lambda share, loss: tell(share, f"held-out error {loss:.2g}"),
+        )
+
+
+def assess_model(surrogate: "Surrogate", batch: "Batch", run: "RunDirectory") -> "Quality":
+    """Examine the model on the held-out part of its batch, and leave the findings in the run."""
+    from clearloop.report.style import save_figure
+    from clearloop.report.surrogate import draw_quality
+    from clearloop.surrogate import assess
+
+    quality = assess(surrogate, surrogate.split(batch)[1])
+    run.write_json("quality.json", quality.to_dict())
+    save_figure(draw_quality(quality), run.path / "model.png")
+    return quality
+
+
+def print_quality(quality: "Quality") -> None:
+    first, *more = quality.reasons
+    typer.echo(f"           {quality.verdict}: {first}")
+    for reason in more:
+        typer.echo(f"           {' ' * len(quality.verdict)}  {reason}")

@@ -4,7 +4,6 @@ import os
 import sys
 from typing import Annotated, NoReturn
 
-import click
 import typer
 
 import clearloop
@@ -17,10 +16,15 @@ from clearloop.cli.simulate import simulate
 from clearloop.cli.tasks import tasks
 from clearloop.errors import ClearloopError
 
+# Some releases of typer bring a click of their own; these are the classes of whichever it uses.
+UsageError = typer.BadParameter.__bases__[0]
+ClickException = UsageError.__bases__[0]
+
 app = typer.Typer(
     help="From the log of a plant to controllers that a person can read, check and sign.",
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     epilog="Start with: clearloop demo",
 )
@@ -55,12 +59,11 @@ def main() -> NoReturn:
         code = app(standalone_mode=False)
     except ClearloopError as error:
         _complain(str(error))
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "clearloop"
-        _complain(f"{error.format_message()} See: {where} --help")
-    except click.ClickException as error:
-        _complain(error.format_message())
-    except (KeyboardInterrupt, click.Abort):
+    except ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f". See: {context.command_path} --help" if context else ""
+        _complain(error.format_message().rstrip(".") + hint)  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone

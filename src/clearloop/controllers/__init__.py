@@ -1,11 +1,12 @@
-"""Controllers: observation history → action. Each kind prints itself, encodes itself and saves itself as JSON."""
+"""Controllers: observation history → action. Each kind prints, encodes and saves itself."""
 
-from clearloop.controllers.controller import Controller, Memory
+from clearloop.controllers.controller import Controller
 from clearloop.controllers.encoding import encode
 from clearloop.controllers.equation import Equation
 from clearloop.controllers.file import from_json, load, save, to_json
 from clearloop.controllers.fuzzy import Fuzzy
 from clearloop.controllers.linear import Linear
+from clearloop.controllers.memory import Memory
 from clearloop.controllers.network import NetworkController
 from clearloop.controllers.pid import PID
 

@@ -1,12 +1,15 @@
-"""One formula for each action."""
+"""One formula for each action (sec. 3.7 of the paper)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from clearloop.controllers.controller import Controller, Features, Memory
-from clearloop.expression import Expression, FormulaError, Variable, complexity, evaluate, parse, to_latex, to_text, variables
+from clearloop.controllers.controller import Controller
+from clearloop.controllers.features import Features
+from clearloop.controllers.memory import Memory
+from clearloop.controllers.reading import Known, read_formula
+from clearloop.expression import Expression, Variable, complexity, evaluate, to_latex, to_text, variables
 from clearloop.task.tables import Formula
 
 
@@ -14,55 +17,52 @@ class Equation(Controller):
     kind: Literal["equation"] = "equation"
     outputs: Annotated[dict[str, Formula], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _readable(self) -> "Equation":
-        for name in self.outputs:
-            self.formula(name)
-        return self
-
     def formula(self, action: str) -> Expression:
-        try:
-            return parse(self.outputs[action])
-        except FormulaError as error:
-            raise ValueError(f"outputs.{action}: {error}") from error
+        return read_formula(self.outputs[action])
 
     @property
     def actions(self) -> tuple[str, ...]:
         return tuple(self.outputs)
 
-    def programs(self) -> tuple[Expression, ...]:
-        return tuple(self.formula(name) for name in self.outputs)
-
-    def variables(self) -> Iterator[tuple[str, Variable]]:
-        for name in self.outputs:
-            for variable in variables(self.formula(name)):
-                yield f"outputs.{name}", variable
+    def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
+        for action, text in self.outputs.items():
+            place = f"outputs.{action}"
+            for variable in variables(read_formula(text, place, known)):
+                yield place, variable
 
     @property
     def complexity(self) -> int:
-        return sum(complexity(formula) for formula in self.programs())
+        return sum(complexity(self.formula(action)) for action in self.outputs)
 
     @property
     def summary(self) -> str:
-        if len(self.outputs) == 1:
-            return to_text(self.programs()[0])
-        return "; ".join(f"{name} = {to_text(self.formula(name))}" for name in self.outputs)
+        lines = list(self._lines())
+        return lines[0].partition(" = ")[2] if len(lines) == 1 else "; ".join(lines)
 
     def words(self) -> Iterator[str]:
-        for name in self.outputs:
-            yield f"{name} = {to_text(self.formula(name))}"
+        yield from self._lines()
         yield from self.limit_words()
+        yield from self.setpoint_words()
 
-    def respond(self, memory: Memory, setpoint: Mapping[str, float]) -> dict[str, float]:
-        answer = {}
-        for name in self.outputs:
-            formula = self.formula(name)
-            answer[name] = evaluate(formula, {v: self.error(memory, v, setpoint) for v in variables(formula)})
-        return answer
+    def _lines(self) -> Iterator[str]:
+        for action in self.outputs:
+            yield f"{action} = {to_text(self.formula(action))}"
+
+    def reset(self) -> Memory:
+        return Memory(self.history, self.actions)
+
+    def respond(self, memory: Memory) -> dict[str, float]:
+        return {action: self._value(self.formula(action), memory) for action in self.outputs}
+
+    def _value(self, formula: Expression, memory: Memory) -> float:
+        return evaluate(formula, {variable: memory.error(variable) for variable in variables(formula)})
+
+    def sizes(self, features: Features) -> list[int]:  # noqa: ARG002
+        return []
 
     def numbers(self, features: Features) -> list[float]:  # noqa: ARG002
         return []
 
     def _repr_latex_(self) -> str:
-        rows = [rf"\mathrm{{{name}}} &= {to_latex(self.formula(name))}" for name in self.outputs]
+        rows = [f"{to_latex(Variable(name))} &= {to_latex(self.formula(name))}" for name in self.outputs]
         return r"$\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}$"

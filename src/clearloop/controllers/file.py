@@ -40,19 +40,25 @@ def save(controller: Controller, path: str | Path) -> None:
 
 def from_json(text: str, *, source: str = "controller") -> Controller:
     """A controller from the text of its file; `source` says where it came from in messages."""
-    table = _parse(text, source)
-    kind = table.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        hint = did_you_mean(str(kind), _KINDS) or f"; the kinds are: {', '.join(_KINDS)}"
-        raise ClearloopError(f"{source}: kind: {quoted(str(kind))} is no kind of controller{hint}")
-    if table.get("clearloop") != 1:
-        raise ClearloopError(f'{source}: expected "clearloop": 1, the version of the format')
     try:
-        return _KINDS[kind].model_validate(table)
+        return _of_table(_parse(text))
     except ValidationError as error:
         where, what = faults_of(error)[0]
-        place = f"{json_path(where)}: " if where else ""
-        raise ClearloopError(f"{source}: {place}{what.removeprefix('Value error, ')}") from error
+        raise ClearloopError(f"{source}: {json_path(where)}{': ' if where else ''}{what}") from error
+    except ClearloopError as error:
+        raise ClearloopError(f"{source}: {error}") from error
+
+
+def _of_table(table: Any) -> Controller:
+    if not isinstance(table, dict) or table.get("clearloop") != 1:
+        raise ClearloopError('expected a JSON object with "clearloop": 1, the version of the format')
+    if "kind" not in table:
+        raise ClearloopError(f"missing key 'kind'; the kinds are: {', '.join(_KINDS)}")
+    kind = str(table["kind"])
+    if kind not in _KINDS:
+        hint = did_you_mean(kind, _KINDS) or f"; the kinds are: {', '.join(_KINDS)}"
+        raise ClearloopError(f"kind: {quoted(kind)} is no kind of controller{hint}")
+    return _KINDS[kind].model_validate(table)
 
 
 def to_json(controller: Controller) -> str:
@@ -63,28 +69,41 @@ def to_json(controller: Controller) -> str:
 
 def json_path(where: Sequence[str | int]) -> str:
     """`outputs.force.rules[1].then`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+    text = ""
+    for part in where:
+        text += f"[{part}]" if isinstance(part, int) else f".{part if part.isidentifier() else quoted(part)}"
     return text.removeprefix(".")
 
 
-def _parse(text: str, source: str) -> dict[str, Any]:
+def _parse(text: str) -> Any:
     try:
-        table = json.loads(text, parse_constant=_no_constant)
+        return json.loads(
+            text, object_pairs_hook=_no_duplicates, parse_int=_whole, parse_constant=_no_constant
+        )
     except RecursionError as error:
-        raise ClearloopError(f"{source}: nested too deeply for a controller file") from error
+        raise ClearloopError("nested too deeply for a controller file") from error
     except json.JSONDecodeError as error:
-        raise ClearloopError(
-            f"{source}: broken JSON in line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from error
-    except ValueError as error:
-        raise ClearloopError(f"{source}: {error}") from error
-    if not isinstance(table, dict):
-        raise ClearloopError(f"{source}: expected a JSON object with \"kind\" and what it needs")
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ClearloopError(f"broken JSON in {place}: {error.msg}") from error
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What a person signs must not depend on which of two lines wins."""
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise ClearloopError(f"the key {quoted(key)} stands twice in one object")
+        table[key] = value
     return table
 
 
+def _whole(digits: str) -> int | float:
+    """Python refuses to read thousands of digits as an integer; as a float they are merely too large."""
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number that a controller may have")
+    raise ClearloopError(f"{name} is not a number that a controller may have")
 
 
 def _pretty(value: Any, indent: str = "") -> str:
@@ -93,6 +112,9 @@ def _pretty(value: Any, indent: str = "") -> str:
         return line
     inner = indent + "  "
     if isinstance(value, dict):
-        rows = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {_pretty(item, inner)}" for key, item in value.items()]
+        rows = [
+            f"{inner}{json.dumps(key, ensure_ascii=False)}: {_pretty(item, inner)}"
+            for key, item in value.items()
+        ]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     return "[\n" + ",\n".join(inner + _pretty(item, inner) for item in value) + f"\n{indent}]"

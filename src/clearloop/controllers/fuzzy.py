@@ -1,33 +1,45 @@
 """Fuzzy rules with Gaussian membership functions (sec. 3.6 of the paper, Eqs. 14–16)."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+import math
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
-from clearloop.controllers.controller import Controller, Features, Memory, parse_variable
+from clearloop.controllers.controller import Coefficient, Controller
+from clearloop.controllers.features import Features
+from clearloop.controllers.memory import Memory
+from clearloop.controllers.reading import Known, read_variable
 from clearloop.errors import ClearloopError
 from clearloop.expression import Variable
-from clearloop.task.tables import Number, Table, expecting
+from clearloop.expression.meanings import READ_LIMIT
+from clearloop.task.suggest import quoted
+from clearloop.task.tables import Table, expecting
 
 # Narrower than this, squares of distances over squares of widths would not fit in single precision.
-Width = Annotated[float, Field(ge=1e-6, allow_inf_nan=False), expecting("a number of at least 0.000001")]
+NARROWEST = 1e-6
+Width = Annotated[
+    float,
+    Strict(),
+    Field(ge=NARROWEST, le=READ_LIMIT, allow_inf_nan=False),
+    expecting(f"a number from {NARROWEST:g} to {READ_LIMIT:g}"),
+]
 
 
 class Membership(Table):
-    center: Number
+    center: Coefficient
     width: Width
 
 
 class Rule(Table):
     premise: Annotated[dict[str, Membership], Field(alias="if", min_length=1)]
-    then: Number
+    then: Coefficient
 
 
 class RuleBase(Table):
-    scale: Number
-    alpha: Number
+    scale: Coefficient
+    alpha: Coefficient
     rules: Annotated[tuple[Rule, ...], Field(min_length=1, max_length=1000)]
 
 
@@ -36,62 +48,65 @@ class Fuzzy(Controller):
     outputs: Annotated[dict[str, RuleBase], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _readable(self) -> "Fuzzy":
-        try:
-            list(self.variables())
-        except ClearloopError as error:
-            raise ValueError(f"outputs: {error}") from error
+    def _looks_once(self) -> Self:
+        seen = set()
+        for place, variable in self.variables():
+            # `rho`, `rho[t]` and `rho.error` are the same thing here.
+            feature = place, variable.name, variable.part == "setpoint", variable.lag or 0
+            if feature in seen:
+                raise ClearloopError(f"{place}: {quoted(str(variable))} stands twice in one rule")
+            seen.add(feature)
         return self
 
     @property
     def actions(self) -> tuple[str, ...]:
         return tuple(self.outputs)
 
-    def variables(self) -> Iterator[tuple[str, Variable]]:
+    def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
         for action, base in self.outputs.items():
             for number, rule in enumerate(base.rules):
+                place = f"outputs.{action}.rules[{number}].if"
                 for name in rule.premise:
-                    yield f"outputs.{action}.rules[{number}].if", parse_variable(name)
+                    yield place, read_variable(name, place, known)
 
     @property
     def complexity(self) -> int:
         """3 for each membership term, 1 for each rule's output, 1 for alpha."""
-        return sum(1 + sum(1 + 3 * len(rule.premise) for rule in base.rules) for base in self.outputs.values())
+        return sum(
+            1 + sum(1 + 3 * len(rule.premise) for rule in base.rules) for base in self.outputs.values()
+        )
 
     @property
     def summary(self) -> str:
-        def rule(rule: Rule) -> str:
-            premise = " and ".join(f"{name}~{m.center:.3g}" for name, m in rule.premise.items())
-            return f"if {premise} then {rule.then:+.3g}"
-
-        return "; ".join(rule(r) for base in self.outputs.values() for r in base.rules)
+        return "; ".join(_rule_text(rule) for base in self.outputs.values() for rule in base.rules)
 
     def words(self) -> Iterator[str]:
         for action, base in self.outputs.items():
             for number, rule in enumerate(base.rules, 1):
-                premise = " and ".join(
-                    f"{name} is about {m.center:.4g} (± {m.width:.3g}{self.unit(parse_variable(name).name)})"
-                    for name, m in rule.premise.items()
-                )
-                pull = base.scale * float(np.tanh(base.alpha * rule.then))
-                yield f"Rule {number}: if {premise}"
+                pull = base.scale * math.tanh(base.alpha * rule.then)
+                yield f"Rule {number}: if {self._premise_words(rule)}"
                 yield f"        then {action} {pull:+.3g}{self.unit(action)}   (output {rule.then:+.4g})"
-            yield f"{action} = {base.scale:g} · tanh({base.alpha:.4g} · mean output, weighted by how well rules fit)"
+            mean = "mean output, weighted by how well the rules fit"
+            yield f"{action} = {base.scale:g} * tanh({base.alpha:.4g} * {mean})"
         yield from self.limit_words()
+        yield from self.setpoint_words()
 
-    def respond(self, memory: Memory, setpoint: Mapping[str, float]) -> dict[str, float]:
+    def _premise_words(self, rule: Rule) -> str:
+        return " and ".join(
+            f"{variable} is about {m.center:.4g} (± {m.width:.3g}{self.unit(variable.name)})"
+            for variable, m in _terms(rule)
+        )
+
+    def reset(self) -> Memory:
+        return Memory(self.history, self.actions)
+
+    def respond(self, memory: Memory) -> dict[str, float]:
         answer = {}
         for action, base in self.outputs.items():
-            exponents = np.array([
-                -sum(
-                    (m.center - self.error(memory, parse_variable(name), setpoint)) ** 2 / (2 * m.width**2)
-                    for name, m in rule.premise.items()
-                )
-                for rule in base.rules
-            ])  # fmt: skip
+            exponents = np.array([_exponent(rule, memory) for rule in base.rules])
             memberships = np.exp(exponents - exponents.max())  # the largest is 1: exact when all underflow
             mean = memberships @ np.array([rule.then for rule in base.rules]) / memberships.sum()
-            answer[action] = base.scale * float(np.tanh(base.alpha * mean))
+            answer[action] = base.scale * math.tanh(base.alpha * mean)
         return answer
 
     def sizes(self, features: Features) -> list[int]:
@@ -104,8 +119,22 @@ class Fuzzy(Controller):
             numbers += [base.scale, base.alpha]
             for rule in base.rules:
                 row = [0.0] * (2 * features.count)
-                for name, m in rule.premise.items():
-                    slot = features.slot(parse_variable(name))
+                for variable, m in _terms(rule):
+                    slot = features.slot(variable)
                     row[2 * slot : 2 * slot + 2] = m.center, -1 / (2 * m.width**2)
                 numbers += [rule.then, *row]
         return numbers
+
+
+def _terms(rule: Rule) -> Iterator[tuple[Variable, Membership]]:
+    for name, membership in rule.premise.items():
+        yield read_variable(name), membership
+
+
+def _exponent(rule: Rule, memory: Memory) -> float:
+    return -sum((m.center - memory.error(v)) ** 2 / (2 * m.width**2) for v, m in _terms(rule))
+
+
+def _rule_text(rule: Rule) -> str:
+    premise = " and ".join(f"{variable}~{m.center:.3g}" for variable, m in _terms(rule))
+    return f"if {premise} then {rule.then:+.3g}"

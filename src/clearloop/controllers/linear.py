@@ -1,76 +1,78 @@
 """A gain for each state: what LQR designs (sec. 3.1 of the paper)."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from clearloop.controllers.controller import Controller, Features, Memory, parse_variable
-from clearloop.errors import ClearloopError
-from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, simplify, to_text
-from clearloop.task.tables import Number as Gain
+from clearloop.controllers.controller import Coefficient, Controller
+from clearloop.controllers.features import Features
+from clearloop.controllers.memory import Memory
+from clearloop.controllers.reading import Known, read_variable
+from clearloop.expression import OPERATIONS, Call, Number, Variable, simplify, to_text
 
-Gains = Annotated[dict[str, Gain], Field(min_length=1)]
+Gains = Annotated[dict[str, Coefficient], Field(min_length=1)]
 
 
 class Linear(Controller):
     kind: Literal["linear"] = "linear"
     gains: Annotated[dict[str, Gains], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _readable(self) -> "Linear":
-        try:
-            list(self.variables())
-        except ClearloopError as error:
-            raise ValueError(f"gains: {error}") from error
-        return self
+    chosen_in: ClassVar[str] = "gains"
 
     @property
     def actions(self) -> tuple[str, ...]:
         return tuple(self.gains)
 
-    def variables(self) -> Iterator[tuple[str, Variable]]:
+    def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
         for action, row in self.gains.items():
             for name in row:
-                yield f"gains.{action}", parse_variable(name)
+                yield f"gains.{action}", read_variable(name, f"gains.{action}", known)
 
     @property
     def complexity(self) -> int:
         """2 for each gain with its variable, 1 for each addition."""
         return sum(3 * len(row) - 1 for row in self.gains.values())
 
-    def formula(self, action: str) -> Expression:
-        terms = [Call(OPERATIONS["mul"], (Number(k), parse_variable(name))) for name, k in self.gains[action].items()]
-        total: Expression = terms[0]
-        for term in terms[1:]:
-            total = Call(OPERATIONS["add"], (total, term))
-        return simplify(total)
-
     @property
     def summary(self) -> str:
-        texts = [to_text(self.formula(action)) for action in self.gains]
-        return texts[0] if len(texts) == 1 else "; ".join(map("{} = {}".format, self.gains, texts))
+        sums = [_sum(row) for row in self.gains.values()]
+        return sums[0] if len(sums) == 1 else "; ".join(map("{} = {}".format, self.gains, sums))
 
     def words(self) -> Iterator[str]:
-        for action in self.gains:
-            yield f"{action} = {to_text(self.formula(action))}"
         for action, row in self.gains.items():
+            yield f"{action} = {_sum(row)}"
             for name, gain in row.items():
-                per = self.units.get(parse_variable(name).name, "") or "unit"
-                yield f"  {gain:g}{self.unit(action)} for each {per} of {name}"
+                variable = read_variable(name)
+                per = self.units.get(variable.name) or "unit"
+                yield f"  {gain:g}{self.unit(action)} for each {per} of {variable}"
         yield from self.limit_words()
+        yield from self.setpoint_words()
 
-    def respond(self, memory: Memory, setpoint: Mapping[str, float]) -> dict[str, float]:
+    def reset(self) -> Memory:
+        return Memory(self.history, self.actions)
+
+    def respond(self, memory: Memory) -> dict[str, float]:
         return {
-            action: sum(gain * self.error(memory, parse_variable(name), setpoint) for name, gain in row.items())
+            action: sum(gain * memory.error(read_variable(name)) for name, gain in row.items())
             for action, row in self.gains.items()
         }
+
+    def sizes(self, features: Features) -> list[int]:  # noqa: ARG002
+        return []
 
     def numbers(self, features: Features) -> list[float]:
         numbers = []
         for action in features.actions:
             row = [0.0] * features.count
             for name, gain in self.gains[action].items():
-                row[features.slot(parse_variable(name))] += gain
+                row[features.slot(read_variable(name))] += gain
             numbers += [0.0, *row]
         return numbers
+
+
+def _sum(row: dict[str, float]) -> str:
+    """`38.8*theta - rho`: one text, not one tree, which could have only so many levels."""
+    products = [Call(OPERATIONS["mul"], (Number(gain), read_variable(name))) for name, gain in row.items()]
+    terms = [to_text(simplify(product)) for product in products]
+    return " + ".join(term for term in terms if term != "0").replace("+ -", "- ") or "0"

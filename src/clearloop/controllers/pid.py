@@ -1,95 +1,117 @@
 """Loops of proportional, windowed integral and derivative terms (sec. 3.2 of the paper), in steps."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, Strict
+from pydantic import Field, Strict, model_validator
 
-from clearloop.controllers.controller import Controller, Features, Memory
+from clearloop.controllers.controller import Coefficient, Controller
+from clearloop.controllers.features import Features
+from clearloop.controllers.memory import Memory
+from clearloop.controllers.reading import Known, read_variable
+from clearloop.errors import ClearloopError
 from clearloop.expression import Variable
-from clearloop.task.tables import Number, Table, Text, expecting
+from clearloop.task.suggest import quoted
+from clearloop.task.tables import Table, Text, expecting
 
-Window = Annotated[int, Strict(), Field(ge=1, le=100_000), expecting("a whole number of steps from 1 to 100,000")]
+Window = Annotated[
+    int, Strict(), Field(ge=1, le=10_000), expecting("a whole number of steps from 1 to 10,000")
+]
 
 
 class Loop(Table):
     input: Text
-    weight: Number = 1.0
-    kp: Number
-    ki: Number = 0.0
-    kd: Number = 0.0
+    weight: Coefficient = 1.0
+    kp: Coefficient
+    ki: Coefficient = 0.0
+    kd: Coefficient = 0.0
     window: Window = 1
 
 
 class Loops(Table):
-    scale: Number = 1.0
-    loops: Annotated[tuple[Loop, ...], Field(min_length=1, max_length=1000)]
+    scale: Coefficient = 1.0
+    loops: Annotated[tuple[Loop, ...], Field(min_length=1, max_length=100)]
 
 
 class PID(Controller):
     kind: Literal["pid"] = "pid"
     outputs: Annotated[dict[str, Loops], Field(min_length=1)]
 
+    @model_validator(mode="after")
+    def _inputs_are_names(self) -> Self:
+        for place, variable in self.variables():
+            if variable != Variable(variable.name):
+                raise ClearloopError(f"{place}: expected the name of a state, found {quoted(str(variable))}")
+        return self
+
     @property
     def actions(self) -> tuple[str, ...]:
         return tuple(self.outputs)
 
-    def variables(self) -> Iterator[tuple[str, Variable]]:
+    def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
         for action, output in self.outputs.items():
             for number, loop in enumerate(output.loops):
-                yield f"outputs.{action}.loops[{number}].input", Variable(loop.input)
+                place = f"outputs.{action}.loops[{number}].input"
+                yield place, read_variable(loop.input, place, known)
 
     @property
     def complexity(self) -> int:
         """2 for each gain with its term, 1 for each addition."""
-        counts = [sum(bool(k) for loop in output.loops for k in (loop.kp, loop.ki, loop.kd)) for output in self.outputs.values()]
+        counts = [
+            sum(bool(gain) for loop in output.loops for gain in (loop.kp, loop.ki, loop.kd))
+            for output in self.outputs.values()
+        ]
         return sum(max(3 * count - 1, 1) for count in counts)
 
     @property
     def summary(self) -> str:
-        loops = ", ".join(loop.input for output in self.outputs.values() for loop in output.loops)
-        return f"PID on {loops}"
+        inputs = dict.fromkeys(variable.name for _, variable in self.variables())
+        return f"PID on {', '.join(inputs)}"
 
     def words(self) -> Iterator[str]:
         for action, output in self.outputs.items():
             for loop in output.loops:
-                gain = output.scale * loop.weight * loop.kp
-                yield f"{action}, loop on {loop.input}: e = setpoint - {loop.input}"
-                per_step = f"kp {loop.kp:g}, ki {loop.ki:g} over {loop.window} steps, kd {loop.kd:g}"
-                yield f"  per step  {output.scale:g} * {loop.weight:g} * ({per_step})"
-                unit = f"{self.unit(action)}/{self.units[loop.input]}" if self.units.get(loop.input) else ""
-                yield f"  standard  Kp = {gain:.4g}{unit}{self._times(loop)}"
+                yield from self._loop_words(action, output.scale, loop)
         yield from self.limit_words()
+        for name, aim in self.setpoint.items():
+            if any(variable.name == name for _, variable in self.variables()):
+                yield f"The setpoint of {name} is {aim:g}{self.unit(name)}."
+
+    def _loop_words(self, action: str, scale: float, loop: Loop) -> Iterator[str]:
+        name = read_variable(loop.input).name
+        yield f"{action}, loop on {name}: e = setpoint - {name}"
+        gains = f"kp {loop.kp:g}, ki {loop.ki:g} over {loop.window} steps, kd {loop.kd:g}"
+        yield f"  per step  {scale:g} * {loop.weight:g} * ({gains})"
+        unit = f"{self.unit(action)}/{self.units[name]}" if self.units.get(name) else ""
+        yield f"  standard  Kp = {scale * loop.weight * loop.kp:.4g}{unit}{self._times(loop)}"
 
     def _times(self, loop: Loop) -> str:
-        """Kp, Ti, Td of the form Kp (e + ∫e/Ti + Td ė), in seconds."""
+        """Ti and Td of the form Kp (e + ∫e/Ti + Td ė), in seconds."""
         if self.dt is None or not loop.kp:
             return ""
-        integral = f", Ti = {loop.kp / loop.ki * self.dt:.4g} s" if loop.ki else ""
-        return f"{integral}, Td = {loop.kd / loop.kp * self.dt:.4g} s" + (
-            f" (integral over the last {loop.window * self.dt:.4g} s)" if loop.ki else ""
-        )
+        text = f", Td = {loop.kd / loop.kp * self.dt:.4g} s" if loop.kd else ""
+        if loop.ki:
+            over = f"integral over the last {loop.window * self.dt:.4g} s"
+            text = f", Ti = {loop.kp / loop.ki * self.dt:.4g} s{text} ({over})"
+        return text
 
     def reset(self) -> Memory:
         windows = (loop.window for output in self.outputs.values() for loop in output.loops)
-        return Memory(depth=max(2, *windows))
+        return Memory(max(2, *windows), self.actions)
 
-    def respond(self, memory: Memory, setpoint: Mapping[str, float]) -> dict[str, float]:
-        def term(loop: Loop) -> float:
-            aim = setpoint.get(loop.input, 0.0)
-            errors = [aim - seen[loop.input] for seen in islice(memory.observations, max(2, loop.window))]
-            change = errors[0] - errors[1] if len(errors) > 1 else 0.0
-            return loop.weight * (loop.kp * errors[0] + loop.ki * sum(errors[: loop.window]) + loop.kd * change)
-
-        return {action: output.scale * sum(map(term, output.loops)) for action, output in self.outputs.items()}
+    def respond(self, memory: Memory) -> dict[str, float]:
+        return {
+            action: output.scale * sum(_term(loop, memory) for loop in output.loops)
+            for action, output in self.outputs.items()
+        }
 
     def sizes(self, features: Features) -> list[int]:
         return [
             size
             for number, action in enumerate(features.actions)
             for loop in self.outputs[action].loops
-            for size in (number, features.slot(Variable(loop.input)))
+            for size in (number, features.slot(read_variable(loop.input)))
         ]
 
     def numbers(self, features: Features) -> list[float]:
@@ -99,3 +121,10 @@ class PID(Controller):
             for loop in self.outputs[action].loops
             for number in (self.outputs[action].scale * loop.weight, loop.kp, loop.ki, loop.kd, loop.window)
         ]
+
+
+def _term(loop: Loop, memory: Memory) -> float:
+    """The sum is over the last `window` samples with the present one; the first change is 0."""
+    errors = list(islice(memory.errors(read_variable(loop.input).name), max(2, loop.window)))
+    change = errors[0] - errors[1] if len(errors) > 1 else 0.0
+    return loop.weight * (loop.kp * errors[0] + loop.ki * sum(errors[: loop.window]) + loop.kd * change)

@@ -12,6 +12,12 @@ from clearloop.kernels.layout import DERIVATIVE, FORMULA, Dynamics, Networks, Re
 from clearloop.task import Task
 
 
+def reward_window(task: Task) -> int:
+    """Observations that the task's reward and failure look back on, the present one included."""
+    lags = [variable.lag or 0 for formula in _judgements(task) for variable in variables(formula)]
+    return 1 + max(lags, default=0)
+
+
 def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None) -> System:
     """The plant of a task file, with its reward; `history`: observations in the window."""
     if not task.derivatives:
@@ -34,8 +40,15 @@ def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None)
 def lower_reward(task: Task, dtype: Any, history: int | None = None) -> Reward:
     """The reward and the failure condition that a task file gives."""
     if task.reward_expression is None:
-        raise ClearloopError(f"task '{task.name}' gives no formula for its reward: it has to be learned from a log")
-    formulas = [formula for formula in (task.reward_expression, task.failure_condition) if formula is not None]
+        what = "gives no formula for its reward: it has to be learned from a log"
+        raise ClearloopError(f"task '{task.name}' {what}")
+    return lower_judgements(_judgements(task), task, dtype, history)
+
+
+def lower_judgements(
+    formulas: Sequence[Expression], task: Task, dtype: Any, history: int | None = None
+) -> Reward:
+    """A reward and, if there are two formulas, when it fails."""
     code, operand, spans = lower_programs(formulas, frame_slot(task, history), dtype)
     return Reward(
         kind=FORMULA,
@@ -46,6 +59,10 @@ def lower_reward(task: Task, dtype: Any, history: int | None = None) -> Reward:
         levels=np.zeros(0, dtype),
         failing=np.zeros(0, np.bool_),
     )
+
+
+def _judgements(task: Task) -> list[Expression]:
+    return [formula for formula in (task.reward_expression, task.failure_condition) if formula is not None]
 
 
 def empty_networks(dtype: Any) -> Networks:

@@ -1,6 +1,7 @@
 """The model that is learned from a batch, and what is known about its quality."""
 
+from clearloop.surrogate.quality import Quality, assess
 from clearloop.surrogate.surrogate import Surrogate
 from clearloop.surrogate.tracks import BEST, PUBLISHED, Track
 
-__all__ = ["BEST", "PUBLISHED", "Surrogate", "Track"]
+__all__ = ["BEST", "PUBLISHED", "Quality", "Surrogate", "Track", "assess"]

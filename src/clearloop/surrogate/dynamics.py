@@ -3,7 +3,7 @@
 import numpy as np
 
 from clearloop.data.cells import Flags, Floats, Ints
-from clearloop.networks import Ensemble, Progress, train
+from clearloop.networks import Ensemble, Network, Progress, train
 from clearloop.surrogate.lesson import Lesson
 from clearloop.surrogate.progress import portion
 from clearloop.surrogate.steps import Steps
@@ -13,12 +13,12 @@ def fit_dynamics(lesson: Lesson, *, rng: np.random.Generator, progress: Progress
     """[members][S]. States that failure alters are learned without failing steps, the others from all."""
     altered = lesson.failure.altered
     order: list[int] = []
-    columns = []  # of the ensemble: a state's networks, one for each member
+    columns: list[tuple[Network, ...]] = []  # of the ensemble: a state's networks, one for each member
     for states in (np.flatnonzero(~altered), np.flatnonzero(altered)):
         if states.size:
             trained = train(
-                *lesson.mirrored(*_examples(lesson.training, states, altered), sign=-1.0),
-                held_out=_examples(lesson.held_out, states, altered),
+                *lesson.mirrored(*choose_examples(lesson.training, states, altered), sign=-1.0),
+                held_out=choose_examples(lesson.held_out, states, altered),
                 settings=lesson.track.training,
                 rng=rng,
                 members=lesson.track.members,
@@ -29,7 +29,7 @@ def fit_dynamics(lesson: Lesson, *, rng: np.random.Generator, progress: Progress
     return tuple(zip(*(columns[i] for i in np.argsort(order)), strict=True))
 
 
-def _examples(steps: Steps, states: Ints, altered: Flags) -> tuple[Floats, Floats]:
+def choose_examples(steps: Steps, states: Ints, altered: Flags) -> tuple[Floats, Floats]:
     """What the networks see [n, columns], and the changes that they should predict [states, n, 1]."""
     kept = steps[~steps.failing] if altered[states].any() else steps
     return kept.window, kept.change[:, states].T[:, :, None]

@@ -1,8 +1,8 @@
 """Which states failure alters: found in the data, without knowing the plant.
 
 When the cart-pole fails, its velocities become 0 whatever they were. Networks that learn this from failing
-transitions predict all others badly, and a reward network that sees it learns "velocity 0" instead of "outside
-the limits", which no model ever predicts exactly: hence most of the optimism of models learned as published.
+steps predict all others badly; and a reward network that sees it learns "velocity 0" instead of "outside the
+limits", which no model ever predicts: hence most of the optimism of models that are learned as published.
 """
 
 import math
@@ -14,10 +14,10 @@ import numpy as np
 from clearloop.data.cells import Flags, Floats
 from clearloop.surrogate.steps import Steps
 
-FEWEST = 10  # failing transitions from which to tell; with fewer, all states are in doubt and count as altered
-USUAL = 0.99  # of the ordinary transitions are closer to a linear model than this …
-SURPRISING = 3.0  # … and failing ones that are so much further off …
-TOLERATED = 0.1  # … may be this share; positions of the cart-pole reach 0.00, velocities 1.00
+FEWEST = 10  # failing steps from which to learn anything
+USUAL = 0.99  # of the other steps differ from a linear model by no more than some error; …
+SURPRISING = 3.0  # … a failing step that differs by so many times that error is odd; …
+TOLERATED = 0.1  # … a state of which more of the failing steps are odd is altered (cart-pole: 0.00 or 1.00)
 
 
 class Failure(NamedTuple):
@@ -29,8 +29,8 @@ class Failure(NamedTuple):
     """[S] what they then are, if always the same; otherwise NaN"""
 
     @classmethod
-    def nothing(cls, n_states: int) -> "Failure":
-        return cls(np.zeros(n_states, np.bool_), np.full(n_states, np.nan))
+    def of_all_states(cls, n_states: int, altered: bool) -> "Failure":
+        return cls(np.full(n_states, altered), np.full(n_states, np.nan))
 
     def to_dict(self, names: Sequence[str]) -> dict[str, float | None]:
         """Of the altered states: what they then are; None where that differs."""
@@ -47,17 +47,16 @@ class Failure(NamedTuple):
 
 
 def find_alterations(steps: Steps) -> Failure:
-    n_failing = int(np.count_nonzero(steps.failing))
-    if n_failing == 0 or n_failing == len(steps):
-        return Failure.nothing(steps.next.shape[1])
+    """From what failing steps do that others do not."""
+    if not steps.failing.any() or steps.failing.all():
+        return Failure.of_all_states(steps.next.shape[1], altered=bool(steps.failing.any()))
     after = steps[steps.failing].next
     constant = (after == after[0]).all(axis=0) & (steps.next != after[0]).any(axis=0)
-    altered = constant | _surprises(steps) | (n_failing < FEWEST)
-    return Failure(altered, np.where(constant & (n_failing >= FEWEST), after[0], np.nan))
+    return Failure(constant | _surprises(steps), np.where(constant, after[0], np.nan))
 
 
 def _surprises(steps: Steps) -> Flags:
-    """[S] whether failing transitions do what a linear model of the others finds very odd."""
+    """[S] whether failing steps do what a linear model of the others finds very odd."""
     inputs = np.column_stack([steps.window, np.ones(len(steps))])
     ordinary = ~steps.failing
     gains, *_ = np.linalg.lstsq(inputs[ordinary], steps.change[ordinary])

@@ -8,12 +8,12 @@ from clearloop.surrogate.lesson import Lesson
 from clearloop.surrogate.reward import LearnedReward
 from clearloop.surrogate.steps import Steps
 
-MOST_CLASSES = 10
+MOST_CLASSES = 10  # more distinct rewards than that are learned as a value
 
 
 def fit_reward(lesson: Lesson, *, rng: np.random.Generator, progress: Progress | None) -> LearnedReward:
     steps = lesson.training
-    levels = _levels(np.concatenate([steps.reward, lesson.held_out.reward]))
+    levels = find_levels(np.concatenate([steps.reward, lesson.held_out.reward]))
     columns = _visible(lesson)
     trained = train(
         *lesson.mirrored(*_examples(steps, columns, levels), sign=1.0),
@@ -24,27 +24,26 @@ def fit_reward(lesson: Lesson, *, rng: np.random.Generator, progress: Progress |
         loss="classes" if levels.size else "squared",
         progress=progress,
     )
-    width = steps.frame.shape[1] if lesson.track.unaltered else len(lesson.task.states)
+    width = steps.frame.shape[1] if lesson.track.discern else len(lesson.task.states)
     networks = tuple(_spread(network, columns, width) for (network,) in trained.networks)
-    return LearnedReward(lesson.task, networks, levels, _failing(steps, levels))
+    return LearnedReward(lesson.task, networks, levels, find_failing(steps, levels))
 
 
-def _levels(rewards: Floats) -> Floats:
+def find_levels(rewards: Floats) -> Floats:
     """[classes] the distinct rewards, the best first; none if there are too many, or only one."""
     levels = np.unique(rewards)[::-1]
     return levels if 1 < levels.size <= MOST_CLASSES else levels[:0]
 
 
-def _failing(steps: Steps, levels: Floats) -> Flags:
-    """[classes] a reward that all failing steps have, and no others, tells failure."""
+def find_failing(steps: Steps, levels: Floats) -> Flags:
+    """[classes] a reward that only failing steps have tells failure."""
     of_failing, of_others = steps.reward[steps.failing], steps.reward[~steps.failing]
-    tells = levels == of_failing[:1]
-    return tells & (of_failing == of_failing[:1]).all() & ~np.isin(levels, of_others)
+    return np.isin(levels, of_failing) & ~np.isin(levels, of_others)
 
 
 def _visible(lesson: Lesson) -> Ints:
     """Columns of the frame: as published those of the next state; else all but what failure alters there."""
-    if not lesson.track.unaltered:
+    if not lesson.track.discern:
         return np.arange(len(lesson.task.states))
     frame = np.arange(lesson.training.frame.shape[1])
     return np.setdiff1d(frame, np.flatnonzero(lesson.failure.altered))

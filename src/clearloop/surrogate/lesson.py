@@ -1,4 +1,4 @@
-"""What a surrogate is learned from: the steps of a batch, some of them held out, and what failure does to them."""
+"""What a surrogate is learned from: steps to train on, steps held out, and what failure does to states."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -7,7 +7,7 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.data.cells import Floats
-from clearloop.surrogate.failure import Failure, find_alterations
+from clearloop.surrogate.failure import FEWEST, Failure, find_alterations
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.tracks import Track
 from clearloop.task import Task
@@ -26,9 +26,12 @@ class Lesson:
     @classmethod
     def of(cls, task: Task, batch: Batch, track: Track, seed: int) -> Self:
         training, held_out = (Steps.of(task, part) for part in split(batch, track, seed))
-        nothing = Failure.nothing(len(task.states))
-        failure = find_alterations(training) if track.unaltered else nothing
-        return cls(task, track, training, held_out, failure)
+        if not track.discern:
+            doubtful = Failure.of_all_states(len(task.states), altered=True)
+            return cls(task, track, training, held_out, doubtful)
+        if np.count_nonzero(training.failing) < FEWEST:
+            training, held_out = training[~training.failing], held_out[~held_out.failing]
+        return cls(task, track, training, held_out, find_alterations(training))
 
     def mirrored(self, inputs: Floats, targets: Floats, sign: float) -> tuple[Floats, Floats]:
         """Inputs [n, columns] and targets [T, n, outputs], and of a symmetric plant their mirror image.

@@ -12,6 +12,7 @@ from clearloop.networks import Network
 from clearloop.plants.lowering import lower_reward
 from clearloop.surrogate.formulas import judge
 from clearloop.surrogate.lowering import lower_networks
+from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
 
@@ -24,6 +25,10 @@ class KnownReward:
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:  # noqa: ARG002 - the same for all
         """Reward and failure [n] of steps [n, columns of the frame]."""
         return judge(self.task, frame)
+
+    def failed(self, steps: Steps) -> Flags | None:
+        """[n] which logged steps failed; None if the task does not say what failure is."""
+        return None if self.task.failure_condition is None else judge(self.task, steps.frame)[1]
 
     def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:  # noqa: ARG002
         return lower_reward(self.task, dtype, history)
@@ -54,6 +59,10 @@ class LearnedReward:
             return outputs[:, 0], np.zeros(len(frame), np.bool_)
         best = outputs.argmax(axis=1)
         return self.levels[best], self.failing[best]
+
+    def failed(self, steps: Steps) -> Flags | None:
+        """[n] which logged steps failed; None if rewards do not tell."""
+        return np.isin(steps.reward, self.levels[self.failing]) if self.failing.any() else None
 
     def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:
         networks = [self._look_back(self.networks[member], history) for member in members]

@@ -1,4 +1,4 @@
-"""Logged transitions as the engine sees a step: the columns are the rows of its frame (`kernels/layout.py`)."""
+"""Logged transitions as the engine sees a step: columns are the rows of its frame (`kernels/layout.py`)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -61,14 +61,9 @@ class Steps:
 def _setpoints(task: Task, batch: Batch) -> Floats:
     """[n, S] as they were when the step began."""
     begins = batch.episodes[:-1] == batch.episodes[1:]
+    logged = iter([] if batch.setpoints is None else batch.setpoints[:-1][begins].T)
     setpoints = np.zeros((len(batch), len(task.states)))
-    logged = 0
     for j, name in enumerate(task.state_names):
         value = task.setpoints.get(name, 0.0)
-        if isinstance(value, str):
-            assert batch.setpoints is not None  # a batch cannot be made without them
-            setpoints[:, j] = batch.setpoints[:-1][begins, logged]
-            logged += 1
-        else:
-            setpoints[:, j] = value
+        setpoints[:, j] = next(logged) if isinstance(value, str) else value
     return setpoints

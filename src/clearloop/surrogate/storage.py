@@ -76,26 +76,34 @@ def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> N
 
 
 def read(folder: str | Path) -> tuple[Header, dict[str, Floats]]:
+    header = _read_header(Path(folder) / TEXT)
+    return header, _read_numbers(Path(folder) / NUMBERS, header.numbers)
+
+
+def _read_header(path: Path) -> Header:
+    try:
+        return Header.model_validate_json(read_text(path, LARGEST_TEXT))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        what = f"{where}: {first['msg']}" if where else first["msg"]
+        raise ClearloopError(f"{path}: damaged, or not of a surrogate: {what}") from error
+
+
+def _read_numbers(path: Path, digest: str) -> dict[str, Floats]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    folder = Path(folder)
-    text = read_text(folder / TEXT, LARGEST_TEXT)
     try:
-        header = Header.model_validate_json(text)
-    except ValidationError as error:
-        place, said = error.errors()[0]["loc"], error.errors()[0]["msg"]
-        where = ".".join(map(str, place))
-        raise ClearloopError(
-            f"{folder / TEXT}: no surrogate, or damaged: {where and f'{where}: '}{said}"
-        ) from error
-    try:
-        content = (folder / NUMBERS).read_bytes()
+        content = path.read_bytes()
     except OSError as error:
-        raise ClearloopError(f"{folder / NUMBERS}: cannot be read: {error.strerror or error}") from error
-    if hashlib.sha256(content).hexdigest() != header.numbers:
-        raise ClearloopError(f"{folder / NUMBERS}: damaged, or not the one of {TEXT}: learn and save it anew")
+        raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ClearloopError(
+            f"{path}: damaged, or not the one that {TEXT} belongs to: learn and save it anew"
+        )
     try:
-        return header, load(content)
+        arrays: dict[str, Floats] = load(content)
     except SafetensorError as error:
-        raise ClearloopError(f"{folder / NUMBERS}: damaged: {error}") from error
+        raise ClearloopError(f"{path}: damaged: {error}") from error
+    return arrays

@@ -1,4 +1,4 @@
-"""The model of a plant that controllers are searched on: an ensemble of small networks, learned from a batch."""
+"""The model of a plant that controllers are searched on: an ensemble of networks, learned from a batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,13 +100,16 @@ class Surrogate:
         return window[:, : len(changes)] + np.stack(changes, axis=1)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
-        """Reward and failure [n] of steps: rows of next states, window and setpoints (`kernels/layout.py`)."""
+        """Reward and failure [n] of steps; a row holds next states, window and setpoints."""
         return self.reward.judge(frame, member)
 
     def system(
         self, dtype: Any = np.float32, members: Sequence[int] | None = None, history: int | None = None
     ) -> System:
-        """What the engine rolls controllers out on: all members, or some; `history`: rows of its window."""
+        """What the engine rolls controllers out on: all members, or some.
+
+        `history`: rows of the engine's window, at least as many as the task's.
+        """
         chosen = range(self.members) if members is None else members
         networks = [network for member in chosen for network in self.dynamics[member]]
         dynamics = lower_dynamics(
@@ -162,8 +165,9 @@ class Surrogate:
         activation = header.track.training.activation
         reward: KnownReward | LearnedReward = KnownReward(task)
         if header.levels is not None:
-            networks = tuple(member[0] for member in unpack(arrays, "reward", activation))
-            reward = LearnedReward(task, networks, np.array(header.levels), np.array(header.failing, np.bool_))
+            networks = tuple(network for member in unpack(arrays, "reward", activation) for network in member)
+            failing = np.array(header.failing or (), np.bool_)
+            reward = LearnedReward(task, networks, np.array(header.levels), failing)
         return cls(
             task=task,
             track=header.track,

@@ -25,8 +25,10 @@ class Track:
     """the task's formula is the reward, where there is one"""
     absorbing: bool = True
     """what has failed stays where it is and goes on paying"""
-    unaltered: bool = True
-    """failure teaches only about states that it does not alter (`failure.py`)"""
+    discern: bool = True
+    """states that failure does not alter (`failure.py`) are learned from failing steps, too, and a learned
+    reward looks at the step without what failure alters; if not, no state is learned from failing steps, and
+    a learned reward looks at the next state"""
     mirrored: bool = True
     """a symmetric plant is also learned from the mirror image of every transition"""
 
@@ -50,7 +52,7 @@ PUBLISHED: Final = Track(
     judge=0,
     known_reward=False,
     absorbing=False,
-    unaltered=False,
+    discern=False,
     mirrored=False,
 )
-"""Sec. 4.2 of the paper, and all transitions for the dynamics, failing ones included."""
+"""Sec. 4.2 of the paper, which does not say what becomes of failing steps: the dynamics do without them."""

@@ -89,9 +89,10 @@ class Table(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
         for key in value if isinstance(value, Mapping) else ():
-            if key not in cls.model_fields:
-                context = {"key": quoted(key), "hint": did_you_mean(key, cls.model_fields)}
+            if key not in known:
+                context = {"key": quoted(str(key)), "hint": did_you_mean(str(key), known)}
                 raise PydanticCustomError("unknown_key", "unknown key {key}{hint}", context)
         return value
 

@@ -1,0 +1,29 @@
+"""The formulas and names that stand in a controller file, and what is said about those that make no sense."""
+
+from functools import lru_cache
+
+from clearloop.errors import ClearloopError
+from clearloop.expression import Expression, FormulaError, Variable, parse
+from clearloop.task.suggest import quoted
+
+Known = tuple[str, ...] | None
+"""The names that there are; None where no task has said so yet."""
+
+# A controller in plain Python reads its formulas at every step.
+_parse = lru_cache(maxsize=4096)(parse)
+
+
+def read_formula(text: str, place: str = "", known: Known = None) -> Expression:
+    """`place`: where it stands in the file."""
+    try:
+        return _parse(text, known)
+    except FormulaError as error:
+        raise ClearloopError(f"{place}: {error}") from error
+
+
+def read_variable(text: str, place: str = "", known: Known = None) -> Variable:
+    """A name, perhaps with a lag, as it stands in gains, premises and inputs."""
+    variable = read_formula(text, place, known)
+    if not isinstance(variable, Variable):
+        raise ClearloopError(f"{place}: expected a name such as theta or theta[t-2], found {quoted(text)}")
+    return variable

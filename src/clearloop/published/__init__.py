@@ -1,0 +1,27 @@
+"""The controllers of the paper (sec. 4.3 and 4.4) as files, with what the paper says that they cost."""
+
+from importlib.resources import files
+from typing import NamedTuple
+
+from clearloop.controllers import Controller, from_json
+
+
+class Published(NamedTuple):
+    file: str
+    title: str
+    model: float | None
+    """the paper's penalty on its model"""
+    system: float | None
+    """the paper's penalty on the plant, from starts that it does not state"""
+
+    def load(self) -> Controller:
+        text = (files("clearloop.published") / f"{self.file}.json").read_text(encoding="utf-8")
+        return from_json(text, source=self.file)
+
+
+CARTPOLE = (
+    Published("gprl", "GPRL equation", 2.00, 2.73),
+    Published("pid", "PID", 2.03, 3.04),
+    Published("lqr", "LQR", 2.23, 3.01),
+    Published("none", "no force", None, None),
+)

@@ -1,0 +1,1 @@
+from clearloop.surrogate.figure import draw as draw_quality

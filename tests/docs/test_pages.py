@@ -1,0 +1,66 @@
+"""What the pages show is true: their Python runs, their controllers load, their commands exist."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from clearloop.controllers import from_json
+from clearloop.task import Task
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def all_blocks(language: str) -> list[object]:
+    return [pytest.param(text, id=f"{page.name}-{n}") for page in PAGES for n, text in enumerate(blocks(page, language))]
+
+
+@pytest.mark.parametrize("text", all_blocks("json"))
+def test_controllers_in_the_pages_load_and_fit_the_task(text: str) -> None:
+    document = json.loads(text)
+    if "kind" not in document:
+        pytest.skip("not a controller")
+    controller = from_json(text).for_task(Task.load("cartpole"))
+    assert controller.complexity > 0
+
+
+def test_controllers_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (text,) = blocks(ROOT / "docs" / "controllers.md", "python")
+    *lines, act, evaluate = text.strip().splitlines()
+    names: dict[str, object] = {}
+    exec("\n".join(lines), names)  # noqa: S102 - our own page
+    for line in (act, evaluate):
+        code, _, shown = line.partition("  # ")
+        assert repr(eval(code, names)) == shown  # noqa: S307 - our own page
+
+
+@pytest.mark.parametrize("name", ["gprl", "lqr", "pid", "hardware", "none"])
+def test_published_controllers_of_the_package_are_those_of_the_examples(name: str) -> None:
+    ours = ROOT / "src" / "clearloop" / "published" / f"{name}.json"
+    theirs = ROOT / "examples" / "published" / f"{name}.json"
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_the_pages_exist(page: Path) -> None:
+    from clearloop.cli.program import app
+
+    groups = {group.name: {c.name or c.callback.__name__ for c in group.typer_instance.registered_commands} for group in app.registered_groups}  # type: ignore[union-attr]
+    known = {command.name or command.callback.__name__ for command in app.registered_commands}  # type: ignore[union-attr]
+    for line in re.findall(r"^clearloop (.+)$", "\n".join(blocks(page, "(?:sh)?")), re.MULTILINE):
+        first, *rest = shlex.split(line, comments=True)
+        assert first in known or (first in groups and rest[0] in groups[first]), line

@@ -13,7 +13,7 @@ from clearloop.errors import ClearloopError
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes its name only when all of it is there."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         with partial.open("wb") as file:
             yield file
@@ -31,7 +31,9 @@ def read_text(path: str | Path, largest: int) -> str:
         with Path(path).open("rb") as file:
             content = file.read(largest + 1)
     except (OSError, ValueError) as error:  # a NUL byte in a name is a ValueError
-        raise ClearloopError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise ClearloopError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
     if len(content) > largest:
         raise ClearloopError(f"{path}: larger than the {largest // 1024:,} KiB that such a file may have")
     try:

@@ -57,8 +57,8 @@ otherwise = 0.0
 PUSHED = np.array([[0.0, 0.1, 0.0], [0.0, -0.05, 0.2]])  # the slider's change of place and speed
 
 
-def cartpole_log() -> Batch:
-    return make_batch(CARTPOLE, rng=np.random.default_rng(0), size=1200)
+def cartpole_log(size: int) -> Batch:
+    return make_batch(CARTPOLE, rng=np.random.default_rng(0), size=size)
 
 
 def tank_log() -> Batch:

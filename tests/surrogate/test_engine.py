@@ -102,4 +102,4 @@ def test_forty_steps_equal_numpy_past_failure(surrogate: Surrogate) -> None:
 def test_some_of_those_starts_fail(best: Surrogate) -> None:
     starts = np.random.default_rng(1).uniform(-0.5, 0.5, (50, 4))
     rollout = roll(best, starts, np.zeros(4), 40, 1, np.float64)
-    assert 0 < rollout.failed.sum()
+    assert rollout.failed.any()

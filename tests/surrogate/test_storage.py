@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -94,14 +95,12 @@ def test_networks_that_do_not_fit_are_refused(folder: Path, change: str) -> None
     else:
         arrays["dynamics.weights.0"][0, 0, 0, 0] = np.nan
     replace_numbers(folder, save(arrays))
-    with pytest.raises(ClearloopError, match="do not fit the task|NaN"):
+    with pytest.raises(ClearloopError, match=r"do not fit the task|NaN"):
         Surrogate.load(folder, CARTPOLE)
 
 
 def replace_numbers(folder: Path, content: bytes) -> None:
     """With a digest that is right: whoever made this file meant it."""
-    import hashlib
-
     (folder / NUMBERS).write_bytes(content)
     edit(folder, numbers=hashlib.sha256(content).hexdigest())
 
@@ -130,7 +129,7 @@ def test_wrong_entries_are_named(folder: Path, change: dict[str, Any], said: str
 
 @pytest.mark.parametrize("task", [TANK, CARTPOLE_BY_COLUMN])
 def test_another_task_is_refused(folder: Path, task: Task) -> None:
-    with pytest.raises(ClearloopError, match="differ from those of 'tank'|relies on a formula"):
+    with pytest.raises(ClearloopError, match=r"differ from those of 'tank'|relies on a formula"):
         Surrogate.load(folder, task)
 
 
@@ -143,5 +142,5 @@ def test_a_learned_reward_must_fit(published: Surrogate, tmp_path: Path) -> None
 
 def test_a_folder_that_cannot_be_made_is_named(best: Surrogate, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ClearloopError, match="file.*cannot be made"):
+    with pytest.raises(ClearloopError, match=r"file.*cannot be made"):
         best.save(tmp_path / "file" / "surrogate")

@@ -10,12 +10,13 @@ from clearloop.surrogate import BEST, PUBLISHED, Surrogate, Track
 from clearloop.surrogate.reward import KnownReward, LearnedReward
 
 from .conftest import learn
-from .models import CARTPOLE, QUICK, cartpole_log, tank_log
+from .models import CARTPOLE, CARTPOLE_BY_COLUMN, QUICK, tank_log
 
 
 def test_best_track(best: Surrogate) -> None:
     assert repr(best) == (
-        "Surrogate of cartpole: 3 members of 4 networks 5-10-10-10-1, the task's own reward, absorbing failure"
+        "Surrogate of cartpole: 3 members of 4 networks 5-10-10-10-1,"
+        " the task's own reward, absorbing failure"
     )
     assert isinstance(best.reward, KnownReward)
     assert best.failure.to_dict(CARTPOLE.state_names) == {"theta_dot": 0.0, "rho_dot": 0.0}
@@ -99,17 +100,14 @@ def test_the_held_out_part_is_known_of_its_own_batch_only(best: Surrogate, cartp
         best.split(training)
 
 
-def test_a_reward_that_is_neither_logged_nor_known_is_refused() -> None:
-    from .models import CARTPOLE_BY_COLUMN
-
-    batch = replace(cartpole_log(), rewards=None)
+def test_a_reward_that_is_neither_logged_nor_known_is_refused(cartpole_batch: Batch) -> None:
     with pytest.raises(ClearloopError, match="no column"):
-        learn(CARTPOLE_BY_COLUMN, batch, QUICK)
+        learn(CARTPOLE_BY_COLUMN, replace(cartpole_batch, rewards=None), QUICK)
 
 
 def test_a_value_is_learned_where_rewards_are_many(tank: Surrogate) -> None:
     assert isinstance(tank.reward, LearnedReward)
     assert tank.reward.levels.size == 0
     assert {network.sizes for network in tank.reward.networks} == {(2 + 9 + 2, 10, 10, 10, 1)}
-    assert repr(tank).endswith("reward learned as a value, absorbing failure")
+    assert repr(tank).endswith("2 networks 9-10-10-10-1, reward learned as a value")
     assert len(tank.split(tank_log())[1]) == 76

@@ -7,14 +7,21 @@ import typer
 
 from clearloop.cli.options import Json, Seed, TaskName, print_json
 
+MOST_TRANSITIONS = 100_000_000
+
 data = typer.Typer(help="Make, examine and explain batches of logged transitions.", no_args_is_help=True)
 
 
 @data.command()
 def make(
-    task: Annotated[str, typer.Argument(help="A built-in task, or a task file with a plant.", metavar="TASK")],
+    task: Annotated[
+        str, typer.Argument(help="A built-in task, or a task file with a plant.", metavar="TASK")
+    ],
     out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
-    size: Annotated[int | None, typer.Option(help="Transitions; the task's own number if not given.", min=1)] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(help="Transitions; the task's own number if not given.", min=1, max=MOST_TRANSITIONS),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Draw a batch from a task's plant, with random actions.

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.options import Json, On, Run, TaskName, find_surrogate, print_json
+from clearloop.cli.options import (
+    ControllerFile,
+    Json,
+    On,
+    Run,
+    TaskName,
+    find_surrogate,
+    load_controller,
+    print_json,
+)
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -14,15 +23,20 @@ if TYPE_CHECKING:
 
     from clearloop.task import Task
 
+MOST_STARTS = 2**20
+
 
 def evaluate(
-    controller: Annotated[Path, typer.Argument(help="A controller file.", metavar="CONTROLLER")],
+    controller: ControllerFile,
     task: TaskName,
     on: On = "system",
     run: Run = None,
     starts: Annotated[
         str,
-        typer.Option(help="How many points of the scoring set, or a CSV with a column for each state.", metavar="N|FILE.csv"),
+        typer.Option(
+            help="How many points of the scoring set, or a CSV with a column for each state.",
+            metavar="N|FILE.csv",
+        ),
     ] = "1024",
     as_json: Json = False,
 ) -> None:
@@ -30,14 +44,15 @@ def evaluate(
 
     Example: clearloop evaluate examples/published/gprl.json --task cartpole
     """
-    from clearloop.controllers import load
     from clearloop.evaluation import evaluate as score
     from clearloop.task import Task
 
     the_task = Task.load(task)
-    the_controller = load(controller)
     result = score(
-        the_controller, the_task, surrogate=find_surrogate(on, run, the_task), starts=_starts(starts, the_task)
+        load_controller(controller, the_task),
+        the_task,
+        surrogate=find_surrogate(on, run, the_task),
+        starts=_starts(starts, the_task),
     )
     if as_json:
         print_json(result.to_dict())
@@ -49,25 +64,29 @@ def evaluate(
 
 
 def _starts(text: str, task: "Task") -> "NDArray[float64] | int":
-    if not text.lower().endswith(".csv"):
-        if not text.isdecimal() or not 1 <= int(text) <= 2**20:
-            raise ClearloopError(f"--starts {text}: expected a number from 1 to {2**20:,}, or a .csv file")
-        return int(text)
+    if text.lower().endswith(".csv"):
+        return _read_starts(Path(text), task)
+    if not text.isdecimal() or len(text) > len(str(MOST_STARTS)) or not 1 <= int(text) <= MOST_STARTS:
+        raise ClearloopError(f"--starts {text}: expected a number from 1 to {MOST_STARTS:,}, or a .csv file")
+    return int(text)
+
+
+def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
     import numpy as np
 
     from clearloop.data import read
+    from clearloop.data.cells import numbers
     from clearloop.task.suggest import did_you_mean
 
-    frame = read(text)
+    frame = read(path)
+    if not len(frame):
+        raise ClearloopError(f"{path}: expected at least one row of states to start from")
     columns = []
     for name in task.state_names:
         if name not in frame.columns:
-            raise ClearloopError(f"{text}: no column '{name}'{did_you_mean(name, frame.columns)}")
-        try:
-            columns.append(frame[name].to_numpy().astype(np.float64))
-        except (TypeError, ValueError) as error:
-            raise ClearloopError(f"{text}: column '{name}' has cells that are not numbers") from error
-    points = np.stack(columns, axis=1)
-    if not len(points) or not np.isfinite(points).all():
-        raise ClearloopError(f"{text}: expected at least one row, and no empty cells")
-    return points
+            raise ClearloopError(f"{path}: no column '{name}'{did_you_mean(name, frame.columns)}")
+        values, problems = numbers(frame[name], np.zeros(len(frame), np.bool_))
+        for problem in problems:
+            raise ClearloopError(f"{path}: {problem.message.rpartition('; ')[0]}")
+        columns.append(values)
+    return np.stack(columns, axis=1)

@@ -1,5 +1,6 @@
 """`clearloop model`."""
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,12 +37,12 @@ def model(
     from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
-    the_task = Task.load(task)
-    run = RunDirectory.create(out)
+    the_task, the_track = Task.load(task), find_track(track)
     batch = find_batch(the_task, data or [], seed)
+    run = RunDirectory.create(out)
     asked = {"command": "model", "track": track, "seed": seed, "data": [str(path) for path in data or []]}
     run.begin(the_task, batch, asked)
-    surrogate = learn_model(the_task, batch, find_track(track), seed)
+    surrogate = learn_model(the_task, batch, the_track, seed)
     surrogate.save(run.path / "surrogate")
     quality = assess_model(surrogate, batch, run)
     run.finish(the_task, batch, asked)
@@ -101,7 +102,6 @@ def assess_model(surrogate: "Surrogate", batch: "Batch", run: "RunDirectory") ->
 
 
 def print_quality(quality: "Quality") -> None:
-    first, *more = quality.reasons
-    typer.echo(f"           {quality.verdict}: {first}")
-    for reason in more:
-        typer.echo(f"           {' ' * len(quality.verdict)}  {reason}")
+    typer.echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
+    for reason in quality.reasons:
+        typer.echo(textwrap.fill(reason, 80, initial_indent=" " * 11 + "- ", subsequent_indent=" " * 13))

@@ -9,18 +9,36 @@ import typer
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
+    from clearloop.controllers import Controller
     from clearloop.surrogate import Surrogate
     from clearloop.task import Task
 
+ControllerFile = Annotated[Path, typer.Argument(help="A controller file.", metavar="CONTROLLER")]
 TaskName = Annotated[str, typer.Option("--task", help="A built-in task or a task file.", metavar="TASK")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0)]
-On = Annotated[str, typer.Option("--on", help="'system': the plant. 'model': the surrogate of --run.", metavar="system|model")]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on", help="'system': the plant. 'model': the surrogate of --run.", metavar="system|model"
+    ),
+]
 Run = Annotated[Path | None, typer.Option("--run", help="A run directory, for its surrogate.", metavar="DIR")]
 
 
 def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def load_controller(path: Path, task: "Task") -> "Controller":
+    """A controller with what its file leaves to the task."""
+    from clearloop.controllers import load
+
+    controller = load(path)
+    try:
+        return controller.for_task(task)
+    except ClearloopError as error:
+        raise ClearloopError(f"{path}: {error}") from error
 
 
 def find_surrogate(on: str, run: Path | None, task: "Task") -> "Surrogate | None":

@@ -1,8 +1,10 @@
 """The program: its commands, and what becomes of errors."""
 
+import io
 import os
 import sys
-from typing import Annotated, NoReturn
+from contextlib import suppress
+from typing import Annotated, NoReturn, cast
 
 import typer
 
@@ -16,9 +18,8 @@ from clearloop.cli.simulate import simulate
 from clearloop.cli.tasks import tasks
 from clearloop.errors import ClearloopError
 
-# Some releases of typer bring a click of their own; these are the classes of whichever it uses.
-UsageError = typer.BadParameter.__bases__[0]
-ClickException = UsageError.__bases__[0]
+# Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
+ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 app = typer.Typer(
     help="From the log of a plant to controllers that a person can read, check and sign.",
@@ -38,7 +39,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -55,27 +56,45 @@ app.command()(simulate)
 
 
 def main() -> NoReturn:
+    """Run the command line. Whatever goes wrong is one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")  # Windows pipes know no θ otherwise
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except ClearloopError as error:
         _complain(str(error))
     except ClickException as error:
-        context = getattr(error, "ctx", None)
-        hint = f". See: {context.command_path} --help" if context else ""
-        _complain(error.format_message().rstrip(".") + hint)  # type: ignore[attr-defined]
+        _explain_usage(error)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         sys.exit(1)
     except OSError as error:
-        _complain(f"{error.filename or 'file system'}: {error.strerror or error}")
+        _give_up_output()
+        _complain(f"{error.filename or 'output'}: {error.strerror or error}")
     except MemoryError:
         _complain("not enough memory for this")
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _explain_usage(error: typer.BadParameter) -> NoReturn:
+    message = error.format_message()
+    if not message:  # a command without arguments: its help has been printed
+        sys.exit(error.exit_code)
+    end = "" if message.endswith((".", "?")) else "."
+    _complain(f"{message}{end} See: {error.ctx.command_path if error.ctx else 'clearloop'} --help")
+
+
 def _complain(message: str) -> NoReturn:
     typer.echo("error: " + " ".join(message.split()), err=True)
     sys.exit(2)
+
+
+def _give_up_output() -> None:
+    """What could not be written is not tried again when Python ends."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,17 +1,17 @@
 """`clearloop show`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from clearloop.cli.options import Json, print_json
+from clearloop.cli.options import ControllerFile, Json, load_controller, print_json
 
 
 def show(
-    controller: Annotated[Path, typer.Argument(help="A controller file.", metavar="CONTROLLER")],
+    controller: ControllerFile,
     task: Annotated[
-        str | None, typer.Option(help="The task whose limits and units to use where the file has none.", metavar="TASK")
+        str | None,
+        typer.Option(help="The task whose limits and units to use where the file has none.", metavar="TASK"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -21,17 +21,17 @@ def show(
     """
     import json
 
+    from clearloop.cli.terminal import say
     from clearloop.controllers import load, to_json
     from clearloop.task import Task
 
-    loaded = load(controller)
-    if task is not None:
-        loaded = loaded.for_task(Task.load(task))
+    loaded = load(controller) if task is None else load_controller(controller, Task.load(task))
     if as_json:
-        print_json({**json.loads(to_json(loaded)), "complexity": loaded.complexity, "summary": loaded.summary})
+        print_json(
+            {**json.loads(to_json(loaded)), "complexity": loaded.complexity, "summary": loaded.summary}
+        )
         return
     if loaded.name:
-        typer.echo(loaded.name)
-    for line in loaded.words():
-        typer.echo(line)
-    typer.echo(f"Complexity {loaded.complexity}.")
+        say(loaded.name)
+    for line in (*loaded.words(), f"Complexity {loaded.complexity}."):
+        say(line)

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.options import On, Run, TaskName, find_surrogate, parse_assignment
+from clearloop.cli.options import (
+    ControllerFile,
+    On,
+    Run,
+    TaskName,
+    find_surrogate,
+    load_controller,
+    parse_assignment,
+)
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -13,21 +21,27 @@ if TYPE_CHECKING:
     from clearloop.task import Task
 
 MOST_STEPS = 1_000_000
+FORMATS = (".csv", ".png", ".svg")
 
 
 def simulate(
-    controller: Annotated[Path, typer.Argument(help="A controller file.", metavar="CONTROLLER")],
+    controller: ControllerFile,
     task: TaskName,
     on: On = "system",
     run: Run = None,
     start: Annotated[
-        list[str] | None, typer.Option(help="Where to start; 0 where not named. Repeatable.", metavar="NAME=VALUE")
+        list[str] | None,
+        typer.Option(help="Where to start; 0 where not named. Repeatable.", metavar="NAME=VALUE"),
     ] = None,
     setpoint: Annotated[
         list[str] | None,
-        typer.Option(help="A setpoint, from a step on; @0 if not given. Repeatable.", metavar="NAME=VALUE@STEP"),
+        typer.Option(
+            help="A setpoint, from a step on; @0 if not given. Repeatable.", metavar="NAME=VALUE@STEP"
+        ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS)] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS)
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Numbers (.csv) or a picture (.png, .svg).", metavar="FILE")
     ] = None,
@@ -37,17 +51,19 @@ def simulate(
     Example: clearloop simulate examples/published/pid.json --task cartpole
     --start theta=0.3 --setpoint rho=1@200 --steps 400 --out pid.png
     """
-    from clearloop.controllers import load
     from clearloop.evaluation import simulate as roll
     from clearloop.task import Task
 
+    if out is not None and out.suffix.lower() not in FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {', '.join(FORMATS)}")
     the_task = Task.load(task)
+    steps = steps or the_task.horizon
     trajectory = roll(
-        load(controller),
+        load_controller(controller, the_task),
         the_task,
         surrogate=find_surrogate(on, run, the_task),
         start=_start(start or [], the_task),
-        setpoints=[_setpoint(text, the_task) for text in setpoint or []],
+        setpoints=[_setpoint(text, the_task, steps) for text in setpoint or []],
         steps=steps,
     )
     _write(trajectory, out, controller.stem)
@@ -77,14 +93,16 @@ def _start(texts: list[str], task: "Task") -> dict[str, float]:
     return start
 
 
-def _setpoint(text: str, task: "Task") -> "SetpointChange":
+def _setpoint(text: str, task: "Task", steps: int) -> "SetpointChange":
     from clearloop.evaluation import SetpointChange
 
     assignment, at, step = text.partition("@")
     name, value = parse_assignment(assignment, "--setpoint")
     _check_name(name, tuple(task.setpoints), "--setpoint", "a state with a setpoint")
-    if at and not step.isdecimal():
-        raise ClearloopError(f"--setpoint {text}: expected NAME=VALUE@STEP, such as rho=1@200")
+    if at and not (step.isdecimal() and len(step) <= len(str(MOST_STEPS)) and int(step) < steps):
+        raise ClearloopError(
+            f"--setpoint {text}: expected NAME=VALUE@STEP, with a STEP below --steps {steps}"
+        )
     return SetpointChange(name, value, int(step or 0))
 
 

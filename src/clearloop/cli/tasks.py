@@ -4,7 +4,10 @@ from clearloop.cli.options import Json, print_json
 
 
 def tasks(as_json: Json = False) -> None:
-    """List the built-in tasks."""
+    """List the built-in tasks.
+
+    Example: clearloop tasks
+    """
     from clearloop.task import Task, builtin_tasks
 
     loaded = [Task.load(name) for name in builtin_tasks()]
@@ -24,7 +27,13 @@ def tasks(as_json: Json = False) -> None:
     from clearloop.cli.terminal import table
 
     rows = [
-        (task.name, ", ".join(task.state_names), ", ".join(task.action_names), f"{task.dt:g} s", f"{task.horizon}")
+        (
+            task.name,
+            ", ".join(task.state_names),
+            ", ".join(task.action_names),
+            f"{task.dt:g} s",
+            f"{task.horizon}",
+        )
         for task in loaded
     ]
     table(("task", "states", "actions", "step", "horizon"), rows)

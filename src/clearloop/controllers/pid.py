@@ -87,13 +87,14 @@ class PID(Controller):
         yield f"  standard  Kp = {scale * loop.weight * loop.kp:.4g}{unit}{self._times(loop)}"
 
     def _times(self, loop: Loop) -> str:
-        """Ti and Td of the form Kp (e + ∫e/Ti + Td ė), in seconds."""
+        """Ti, with the window of its integral, and Td of the form Kp (e + ∫e/Ti + Td ė), in seconds."""
         if self.dt is None or not loop.kp:
             return ""
-        text = f", Td = {loop.kd / loop.kp * self.dt:.4g} s" if loop.kd else ""
+        text = ""
         if loop.ki:
-            over = f"integral over the last {loop.window * self.dt:.4g} s"
-            text = f", Ti = {loop.kp / loop.ki * self.dt:.4g} s{text} ({over})"
+            text += f", Ti = {loop.kp / loop.ki * self.dt:.4g} s (over {loop.window * self.dt:.4g} s)"
+        if loop.kd:
+            text += f", Td = {loop.kd / loop.kp * self.dt:.4g} s"
         return text
 
     def reset(self) -> Memory:

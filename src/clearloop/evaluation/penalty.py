@@ -7,10 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
-from clearloop.evaluation.setup import make_system, setpoint_table, window
+from clearloop.errors import ClearloopError
+from clearloop.evaluation.setup import make_system, window
 from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
-from clearloop.plants.gym import roll_out_environment
+from clearloop.plants.gym import make_environment, run_episode
+from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -72,15 +74,39 @@ def evaluate(
     `starts`: [N, S] states, or how many points of the task's scoring set.
     """
     controller = controller.for_task(task)
-    on = "system" if surrogate is None else "model"
+    setpoints = setpoint_table(task, task.horizon, controller.setpoint)
     if surrogate is None and task.gymnasium is not None:
-        count = starts if isinstance(starts, int) else len(starts)
-        returns, failed = roll_out_environment(controller, task, count)
-        return Evaluation(task.name, on, -returns[None], failed[None])
+        return _evaluate_environment(controller, task, setpoints, starts)
     history = window(task, [controller])
-    table = setpoint_table(task, controller, task.horizon)
-    points = task.scoring_starts(starts) if isinstance(starts, int) else np.ascontiguousarray(starts, np.float64)
-    job = Job(points, table, task.discount, history)
+    job = Job(_points(starts, task), setpoints, task.discount, history)
     system = make_system(task, surrogate, history)
     rollout = roll_out(encode([controller], task, history=history), system, job, workers=workers)
+    on = "system" if surrogate is None else "model"
     return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])
+
+
+def _points(starts: NDArray[np.float64] | int, task: Task) -> NDArray[np.float64]:
+    if isinstance(starts, int):
+        return task.scoring_starts(starts)
+    points = np.ascontiguousarray(starts, np.float64)
+    if points.ndim != 2 or points.shape[1] != len(task.states) or not len(points):
+        raise ClearloopError(f"starts: expected {len(task.states)} numbers for each, found {points.shape}")
+    if not np.isfinite(points).all():
+        raise ClearloopError("starts: expected finite numbers")
+    return points
+
+
+def _evaluate_environment(
+    controller: Controller, task: Task, setpoints: NDArray[np.float64], starts: NDArray[np.float64] | int
+) -> Evaluation:
+    """Start n is the environment's reset with seed n."""
+    if not isinstance(starts, int):
+        raise ClearloopError(f"task '{task.name}': its environment chooses the starts: say only how many")
+    environment = make_environment(task, task.horizon)
+    try:
+        episodes = [run_episode(environment, controller, task, setpoints, seed) for seed in range(starts)]
+    finally:
+        environment.close()
+    discounts = task.discount ** np.arange(task.horizon)
+    penalties = np.array([-(episode.rewards @ discounts) for episode in episodes])
+    return Evaluation(task.name, "system", penalties[None], np.array([[e.failed for e in episodes]]))

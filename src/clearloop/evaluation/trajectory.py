@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
-from clearloop.evaluation.setup import make_system, setpoint_table, window
+from clearloop.errors import ClearloopError
+from clearloop.evaluation.setup import make_system, window
 from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
+from clearloop.plants.gym import make_environment, run_episode
+from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -77,15 +80,30 @@ def simulate(
 ) -> Trajectory:
     """Run a controller from one start, 0 where not named, with setpoints that may change on the way."""
     controller = controller.for_task(task)
-    history = window(task, [controller])
-    table = setpoint_table(task, controller, steps or task.horizon)
+    table = setpoint_table(task, steps or task.horizon, controller.setpoint)
     for name, value, step in sorted(setpoints, key=lambda change: change.step):
         table[step:, task.state_names.index(name)] = value
+    if surrogate is None and task.gymnasium is not None:
+        return _simulate_environment(controller, task, table, start)
+    history = window(task, [controller])
     point = np.array([[(start or {}).get(name, 0.0) for name in task.state_names]])
-    system = make_system(task, surrogate, history)
     job = Job(point, table, task.discount, history)
+    system = make_system(task, surrogate, history)
     rollout = roll_out(encode([controller], task, history=history), system, job, trajectories=True)
-    assert rollout.states is not None and rollout.actions is not None and rollout.rewards is not None  # noqa: S101
-    return Trajectory(
-        task, controller, rollout.states[:, 0, 0], rollout.actions[:, 0, 0], rollout.rewards[:, 0, 0], table
-    )
+    parts = (rollout.states, rollout.actions, rollout.rewards)
+    states, actions, rewards = (np.asarray(part)[:, 0, 0] for part in parts)
+    return Trajectory(task, controller, states, actions, rewards, table)
+
+
+def _simulate_environment(
+    controller: Controller, task: Task, setpoints: NDArray[np.float64], start: Mapping[str, float] | None
+) -> Trajectory:
+    """From where the environment resets to with seed 0."""
+    if start:
+        raise ClearloopError(f"task '{task.name}': its environment chooses the start: give none")
+    environment = make_environment(task, len(setpoints))
+    try:
+        states, actions, rewards, _ = run_episode(environment, controller, task, setpoints, seed=0)
+    finally:
+        environment.close()
+    return Trajectory(task, controller, states[None], actions[None], rewards[None], setpoints)

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.kernels.engine import roll_out
-from clearloop.kernels.layout import SEQUENCE, Job, Policies
-from clearloop.plants.lowering import lower_plant
+from clearloop.kernels.engine import System, roll_out
+from clearloop.kernels.layout import Job, Policies
+from clearloop.plants.lowering import lower_judgements, lower_plant, reward_window
+from clearloop.plants.sequences import fixed_actions
+from clearloop.plants.setpoints import setpoint_table
 from clearloop.task import Task
 from clearloop.task.starts import make_box, uniform_starts
 from clearloop.task.tables import Exploration
@@ -30,11 +32,16 @@ class _Episodes(NamedTuple):
 
 
 def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None) -> Batch:
-    """A batch of exactly `size` transitions by the task's [exploration]; failing ones are kept, and end an episode."""
+    """A batch of exactly `size` transitions by the task's [exploration].
+
+    Failing transitions are kept, and end an episode; the last episode may be cut short.
+    """
     if not task.derivatives:
-        raise ClearloopError(f"task '{task.name}' has no [plant] to draw a batch from: give a log with --data")
+        raise ClearloopError(
+            f"task '{task.name}' has no [plant] to draw a batch from: give a log with --data"
+        )
     plan = task.exploration or Exploration(steps=task.horizon)
-    wanted = size or plan.size
+    wanted = plan.size if size is None else size
     parts: list[_Episodes] = []
     while (missing := wanted - sum(int(part.steps.sum()) for part in parts)) > 0:
         parts.append(_draw(task, plan, 1 + missing // plan.steps, rng))
@@ -47,27 +54,28 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
         raise ClearloopError(f"task '{task.name}': give [exploration] starts, to draw a batch from")
     low, high = task.action_limits.T
     actions = rng.uniform(low, high, size=(count, plan.steps, len(low)))
-    policies = Policies(
-        kind=SEQUENCE,
-        numbers=actions.reshape(count, -1),
-        sizes=np.zeros(0, np.int64),
-        code=np.zeros(0, np.int32),
-        operand=np.zeros(0),
-        spans=np.zeros((1, 1), np.int64),
-        limits=task.action_limits,
-    )
-    aims = [aim if isinstance(aim := task.setpoints.get(name, 0.0), float) else 0.0 for name in task.state_names]
-    job = Job(uniform_starts(box, count, rng), np.tile(aims, (plan.steps, 1)), task.discount, 1)
-    rollout = roll_out(policies, lower_plant(task, history=1), job, trajectories=True)
-    states, rewards, failed = rollout.states[0, 0], rollout.rewards[0, 0], rollout.failed[0, 0]  # type: ignore[index]
-    # A failed plant stands still: the last step that moved it was the one that failed.
-    moves = np.any(states[:, 1:] != states[:, :-1], axis=2)
-    steps = np.where(failed, plan.steps - np.argmax(moves[:, ::-1], axis=1), plan.steps)
-    return _Episodes(states, actions, rewards, failed, steps)
+    history = reward_window(task)
+    job = Job(uniform_starts(box, count, rng), setpoint_table(task, plan.steps), task.discount, history)
+    policies, system = fixed_actions(actions, task), lower_plant(task, history=history)
+    rollout = roll_out(policies, system, job, trajectories=True)
+    steps = _count_steps(task, policies, system, job)
+    states, rewards = np.asarray(rollout.states)[0, 0], np.asarray(rollout.rewards)[0, 0]
+    return _Episodes(states, actions, rewards, rollout.failed[0, 0], steps)
+
+
+def _count_steps(task: Task, policies: Policies, system: System, job: Job) -> NDArray[np.int64]:
+    """[n] until failure: with a reward of 1 for failing, paid to the end, a return counts the rest."""
+    horizon = len(job.setpoints)
+    if task.failure_condition is None:
+        return np.full(len(job.starts), horizon)
+    failing = lower_judgements([task.failure_condition] * 2, task, np.float64, job.history)
+    rollout = roll_out(policies, system._replace(reward=failing), job._replace(discount=1.0))
+    after = np.maximum(rollout.returns[0, 0] - 1, 0)
+    return np.asarray(horizon - after, np.int64)
 
 
 def _batch(task: Task, drawn: _Episodes, wanted: int) -> Batch:
-    """One row for each observation, the last of an episode without an action; the last episode may be cut short."""
+    """One row for each observation, the last of an episode without an action."""
     before = np.cumsum(drawn.steps) - drawn.steps
     steps = np.minimum(drawn.steps, wanted - before)[before < wanted]
     failed = (drawn.failed & (drawn.steps <= wanted - before))[: len(steps)]

@@ -1,82 +1,94 @@
 """A plant that is somebody's Gymnasium environment: stepped in Python, one episode after the other."""
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.errors import ClearloopError
-from clearloop.expression import Expression, Variable, evaluate, variables
+from clearloop.plants.judgement import Judge
 from clearloop.task import Task
 
-
-def roll_out_environment(controller: Any, task: Task, episodes: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The returns and failures [episodes] of a controller; start n is the environment's reset with seed n.
-
-    Observations are the task's states in their order. The reward is the task's, or the environment's own where
-    the task learns it from a column; an environment that terminates has failed.
-    """
-    environment = _make(task)
-    returns, failed = np.zeros(episodes), np.zeros(episodes, np.bool_)
-    try:
-        for episode in range(episodes):
-            returns[episode], failed[episode] = _episode(environment, controller, task, episode)
-    finally:
-        environment.close()
-    return returns, failed
+Floats = NDArray[np.float64]
 
 
-def _make(task: Task) -> Any:
+class Actor(Protocol):
+    """What a controller is here."""
+
+    def reset(self) -> Any: ...
+
+    def act(
+        self, observation: Mapping[str, float], memory: Any, setpoint: Mapping[str, float]
+    ) -> dict[str, float]: ...
+
+
+class Episode(NamedTuple):
+    """T steps."""
+
+    states: Floats
+    """[T + 1, S]"""
+    actions: Floats
+    """[T, A]"""
+    rewards: Floats
+    """[T]"""
+    failed: bool
+
+
+def make_environment(task: Task, steps: int) -> Any:
+    """The environment that the task names, for episodes of so many steps."""
     import gymnasium
 
+    import clearloop.plants.environment  # noqa: F401  so that ours are known
+
+    identity = task.gymnasium or ""
     try:
-        environment = gymnasium.make(task.gymnasium or "")
-    except gymnasium.error.Error as error:
-        raise ClearloopError(f"task '{task.name}': gymnasium '{task.gymnasium}': {str(error).partition(chr(10))[0]}") from error
-    expected = {"observation": (len(task.state_names),), "action": (len(task.action_names),)}
-    found = {"observation": environment.observation_space.shape, "action": environment.action_space.shape}
-    for what, shape in expected.items():
-        if found[what] != shape:
-            raise ClearloopError(
-                f"task '{task.name}': {task.gymnasium} has an {what} of shape {found[what]}, the task needs {shape}"
-            )
+        environment = gymnasium.make(identity, max_episode_steps=steps, disable_env_checker=True)
+    except (gymnasium.error.Error, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ClearloopError(f"task '{task.name}': gymnasium '{identity}': {reason}") from error
+    _check_shape(task, "an observation", environment.observation_space, "states", len(task.states))
+    _check_shape(task, "an action", environment.action_space, "actions", len(task.actions))
     return environment
 
 
-def _episode(environment: Any, controller: Any, task: Task, seed: int) -> tuple[float, bool]:
+def _check_shape(task: Task, what: str, space: Any, names: str, count: int) -> None:
+    if space.shape != (count,):
+        raise ClearloopError(
+            f"task '{task.name}': {task.gymnasium} has {what} of shape {space.shape}, [{names}] has {count}"
+        )
+
+
+def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floats, seed: int) -> Episode:
+    """A controller from where the environment resets to with this seed; `setpoints`: [T, S].
+
+    Observations are the task's states in their order. The reward is the task's, or the environment's own
+    where the task learns it from a column; where the task does not say what failure is, an environment that
+    terminates has failed. Failure is absorbing: what it costs is paid to the end.
+    """
     observation, _ = environment.reset(seed=seed)
-    memory = controller.reset()
-    total, gain, reward, failed = 0.0, 1.0, 0.0, False
-    before = {name: 0.0 for name in task.action_names}
-    state = dict(zip(task.state_names, map(float, observation), strict=True))
-    for _ in range(task.horizon):
-        if not failed:  # failure is absorbing: what it costs is paid to the horizon
-            action = controller.act(state, memory)
-            vector = np.array([action[name] for name in task.action_names], environment.action_space.dtype)
+    memory, state = controller.reset(), _named(task, observation)
+    judge = Judge(task, state)
+    states, actions, rewards, failed = [state], [], [], False
+    for aims in setpoints:
+        setpoint = _named(task, aims)
+        action = controller.act(state, memory, setpoint)
+        if not failed:
+            vector = np.array([action[name] for name in task.actions], environment.action_space.dtype)
             observation, own, terminated, _, _ = environment.step(vector)
-            after = dict(zip(task.state_names, map(float, observation), strict=True))
-            reward, failed = _judge(task, state, after, action, before, float(own), terminated)
-            state, before = after, action
-        total += gain * reward
-        gain *= task.discount
-    return total, failed
+            state = _named(task, observation)
+            known, failing = judge.judge(action, state, setpoint)
+            reward = float(own) if known is None else known
+            failed = bool(terminated) if failing is None else failing
+        states.append(state)
+        actions.append(action)
+        rewards.append(reward)
+    return Episode(_table(states, task.states), _table(actions, task.actions), np.array(rewards), failed)
 
 
-def _judge(task: Task, *step: Any) -> tuple[float, bool]:
-    *_, own, terminated = step
-    reward = own if task.reward_expression is None else _value(task.reward_expression, task, *step)
-    condition = task.failure_condition
-    return reward, terminated if condition is None else bool(_value(condition, task, *step))
+def _named(task: Task, values: Any) -> dict[str, float]:
+    return dict(zip(task.states, map(float, values), strict=True))
 
 
-def _value(formula: Expression, task: Task, state: Any, after: Any, action: Any, before: Any, *_: Any) -> float:
-    def read(variable: Variable) -> float:
-        if variable.name in action:
-            return float((before if variable.lag else action)[variable.name])
-        aim = task.setpoints.get(variable.name, 0.0)
-        if variable.part == "setpoint":
-            return float(aim)
-        value = float((after if variable.lag is None else state)[variable.name])
-        return value - float(aim) if variable.part == "error" else value
-
-    return evaluate(formula, {variable: read(variable) for variable in variables(formula)})
+def _table(rows: list[dict[str, float]], names: Collection[str]) -> Floats:
+    return np.array([[row[name] for name in names] for row in rows])

@@ -94,11 +94,16 @@ def _difference(error: Variable) -> Expression:
 def frame_slot(task: Task, history: int | None = None) -> Callable[[Variable], int]:
     """Where a variable stands in the frame: a bare state in the next state, `theta[t]` in the present one."""
     states, actions = task.state_names, task.action_names
-    width = len(states) + len(actions)
+    width, lags = len(states) + len(actions), history or task.history
 
     def slot(variable: Variable) -> int:
+        if (variable.lag or 0) >= lags:
+            what = f"'{variable}' looks back further than history = {lags}"
+            raise ClearloopError(
+                f"task '{task.name}': {what}: give it a history of {(variable.lag or 0) + 1}"
+            )
         if variable.part == "setpoint":
-            return len(states) + (history or task.history) * width + states.index(variable.name)
+            return len(states) + lags * width + states.index(variable.name)
         if variable.name in states and variable.lag is None:
             return states.index(variable.name)
         return len(states) + (variable.lag or 0) * width + (*states, *actions).index(variable.name)

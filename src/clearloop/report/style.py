@@ -1,7 +1,7 @@
 """How every figure looks: colour-blind safe, readable in print, nothing in the way of the data."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which people with any kind of colour vision tell apart.
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#666666"
 
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -27,8 +27,11 @@ SETTINGS = {
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
     """PNG or SVG, by extension; the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise ClearloopError(f"{path}: expected a name that ends in .png or .svg")
-    with whole_file(path) as file:
-        figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    with rc_context(SETTINGS), whole_file(path) as file:  # some settings are read when it is drawn
+        figure.savefig(file, format=kind, metadata=metadata)

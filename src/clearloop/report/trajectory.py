@@ -1,12 +1,14 @@
 """Trajectories of one or more controllers: states with their setpoints, actions with their limits."""
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clearloop.evaluation import Trajectory
 from clearloop.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SETTINGS
+from clearloop.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,14 +28,21 @@ def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
         figure = Figure(figsize=(7.5, 1.15 * len(names) + 0.9), layout="constrained")
         panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
         for panel, name in zip(panels, names, strict=True):
-            for (label, trajectory), colour in zip(trajectories.items(), COLOURS, strict=False):
+            for (label, trajectory), colour in zip(trajectories.items(), cycle(COLOURS), strict=False):
                 _draw(panel, trajectory, name, label, colour)
-            unit = (task.states.get(name) or task.actions[name]).unit
-            panel.set_ylabel(f"{name}\n({unit})" if unit else name, rotation=0, ha="right", va="center")
+            panel.set_ylabel(_title(task, name), rotation=0, ha="right", va="center", parse_math=False)
             panel.margins(x=0)
+        figure.align_ylabels(panels)
         panels[-1].set_xlabel("time (s)")
-        panels[0].legend(loc="upper right", ncols=3) if len(trajectories) > 1 else None
+        if len(trajectories) > 1:
+            for text in panels[0].legend(loc="upper right", ncols=3).get_texts():
+                text.set_parse_math(False)
     return figure
+
+
+def _title(task: Task, name: str) -> str:
+    unit = task.states[name].unit if name in task.states else task.actions[name].unit
+    return f"{name}\n({unit})" if unit else name
 
 
 def _draw(panel: Any, trajectory: Trajectory, name: str, label: str, colour: str) -> None:
@@ -42,12 +51,12 @@ def _draw(panel: Any, trajectory: Trajectory, name: str, label: str, colour: str
     if name in task.states:
         j = task.state_names.index(name)
         for number, member in enumerate(trajectory.states):
-            panel.plot(time, member[:, j], color=colour, lw=1.3, label=label if number == 0 else None)
+            panel.plot(time, member[:, j], color=colour, lw=1.3, label=None if number else label)
         if name in task.setpoints:
             panel.step(time[:-1], trajectory.setpoints[:, j], where="post", color=GREY, lw=1, ls="--")
         return
     a = task.action_names.index(name)
-    for number, member in enumerate(trajectory.actions):
-        panel.step(time[:-1], member[:, a], where="post", color=colour, lw=1, label=label if number == 0 else None)
+    for member in trajectory.actions:
+        panel.step(time[:-1], member[:, a], where="post", color=colour, lw=1)
     for limit in task.action_limits[a]:
         panel.axhline(limit, color=GREY, lw=1, ls=":")

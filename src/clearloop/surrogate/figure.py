@@ -41,7 +41,7 @@ def _title(quality: Quality) -> str:
 
 def _draw_horizon(figure: Any, quality: Quality) -> None:
     loop = quality.open_loop
-    states = _worst_first(loop.drift)[:MOST_PANELS]
+    states = _worst_first(loop.drift[-1:].sum(axis=0))[:MOST_PANELS]
     panels = figure.subplots(1, states.size, squeeze=False)[0]
     steps = np.arange(1, len(loop.median) + 1)
     for axes, j in zip(panels, np.sort(states), strict=True):

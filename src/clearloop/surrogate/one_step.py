@@ -57,13 +57,13 @@ def reward_errors(surrogate: Surrogate, steps: Steps, predicted: Floats) -> Rewa
     if levels.size > MOST_CLASSES:
         levels = levels[:0]
     confusion = [[np.count_nonzero((true == t) & (rewards == p)) for p in levels] for t in levels]
-    failed = surrogate.reward.failed(steps)
+    failed, told = surrogate.reward.failed(steps), surrogate.reward.tells_failure
     return RewardErrors(
         levels,
         np.array(confusion, np.int64).reshape(levels.size, levels.size),
         score=float(np.mean(true == rewards)) if levels.size else _r_squared(true, rewards),
-        found=None if failed is None else _share(fails[:, failed]),
-        false_alarms=None if failed is None else _share(fails[:, ~failed]),
+        found=_share(fails[:, failed]) if told else None,
+        false_alarms=_share(fails[:, ~failed]) if told else None,
     )
 
 

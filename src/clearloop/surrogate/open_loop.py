@@ -28,11 +28,9 @@ class OpenLoop:
 
     @property
     def drift(self) -> Floats:
-        """[S] median error at the end, in standard deviations of the state; NaN where that cannot be told."""
-        drift = np.full_like(self.spread, np.nan)
-        if len(self.median):
-            np.divide(self.median[-1], self.spread, out=drift, where=self.spread > 0)
-        return drift
+        """[K, S] median in standard deviations of the state; NaN where that is 0."""
+        spread = np.broadcast_to(self.spread, self.median.shape)
+        return np.divide(self.median, spread, out=np.full_like(self.median, np.nan), where=spread > 0)
 
 
 def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:

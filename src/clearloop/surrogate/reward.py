@@ -26,9 +26,13 @@ class KnownReward:
         """Reward and failure [n] of steps [n, columns of the frame]."""
         return judge(self.task, frame)
 
-    def failed(self, steps: Steps) -> Flags | None:
-        """[n] which logged steps failed; None if the task does not say what failure is."""
-        return None if self.task.failure_condition is None else judge(self.task, steps.frame)[1]
+    @property
+    def tells_failure(self) -> bool:
+        return self.task.failure_condition is not None
+
+    def failed(self, steps: Steps) -> Flags:
+        """[n] which logged steps failed."""
+        return judge(self.task, steps.frame)[1]
 
     def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:  # noqa: ARG002
         return lower_reward(self.task, dtype, history)
@@ -60,9 +64,13 @@ class LearnedReward:
         best = outputs.argmax(axis=1)
         return self.levels[best], self.failing[best]
 
-    def failed(self, steps: Steps) -> Flags | None:
-        """[n] which logged steps failed; None if rewards do not tell."""
-        return np.isin(steps.reward, self.levels[self.failing]) if self.failing.any() else None
+    @property
+    def tells_failure(self) -> bool:
+        return bool(self.failing.any())
+
+    def failed(self, steps: Steps) -> Flags:
+        """[n] which logged steps failed."""
+        return np.isin(steps.reward, self.levels[self.failing])
 
     def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:
         networks = [self._look_back(self.networks[member], history) for member in members]

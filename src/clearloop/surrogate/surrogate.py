@@ -11,6 +11,7 @@ from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
+from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.networks import Ensemble, Progress, pack, unpack
 from clearloop.surrogate import storage
 from clearloop.surrogate.dynamics import fit_dynamics
@@ -95,9 +96,10 @@ class Surrogate:
         return tuple(range(self.track.search, self.members)) or self.search_members
 
     def predict(self, window: Floats, member: int) -> Floats:
-        """The next states [n, S] for windows [n, H (S + A)], in double precision."""
+        """The next states [n, S] for windows [n, H (S + A)]: what the engine does, in double precision."""
         changes = [network(window)[:, 0] for network in self.dynamics[member]]
-        return window[:, : len(changes)] + np.stack(changes, axis=1)
+        states = window[:, : len(changes)] + np.stack(changes, axis=1)
+        return np.clip(states, -STATE_LIMIT, STATE_LIMIT)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Reward and failure [n] of steps; a row holds next states, window and setpoints."""
@@ -182,8 +184,6 @@ class Surrogate:
     def __repr__(self) -> str:
         sizes = "-".join(map(str, self.dynamics[0][0].sizes))
         members = "1 member" if self.members == 1 else f"{self.members} members"
-        failure = ", absorbing failure" if self.track.absorbing else ""
-        return (
-            f"Surrogate of {self.task.name}: {members} of {len(self.task.states)} networks {sizes},"
-            f" {self.reward}{failure}"
-        )
+        networks = "1 network" if len(self.task.states) == 1 else f"{len(self.task.states)} networks"
+        failure = ", absorbing failure" if self.track.absorbing and self.reward.tells_failure else ""
+        return f"Surrogate of {self.task.name}: {members} of {networks} {sizes}, {self.reward}{failure}"

@@ -3,6 +3,7 @@
 A criterion is good or fair up to the limits below, and poor beyond; the verdict is that of the worst.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -15,7 +16,9 @@ from clearloop.task import Task
 Grade = Literal["good", "fair", "poor"]
 
 UNEXPLAINED = (0.01, 0.1)  # share of a state's change in one step
-DRIFT = (0.1, 0.5)  # median error at the end of the replays, in standard deviations of the state
+SOON = 10  # steps
+DRIFT_SOON = (0.1, 0.5)  # median error of replays after so many steps, in standard deviations of the state
+DRIFT_AT_THE_END = (0.5, np.inf)  # never poor: open loop, an unstable plant runs off whatever the model
 WRONG_REWARDS = (0.03, 0.1)  # share of them; of a reward without classes, of its variance
 MISSED = (0.1, 0.3)  # share of the failures
 FALSE_ALARMS = (0.01, 0.05)  # share of the steps that do not fail
@@ -51,13 +54,16 @@ def _one_step(task: Task, states: StateErrors) -> Iterator[Criterion]:
 
 def _drift(task: Task, open_loop: OpenLoop) -> Iterator[Criterion]:
     """Of the state that is predicted worst."""
-    if not np.isnan(open_loop.drift).all():
-        worst = int(np.nanargmax(open_loop.drift))
-        drift = float(open_loop.drift[worst])
-        name, state = list(task.states.items())[worst]
-        size = f"{open_loop.median[-1, worst]:.2g} {state.unit}".rstrip()
-        said = f"the typical error of {name} is {size}, {drift:.2g} of its spread"
-        yield Criterion(_grade(drift, DRIFT), f"{len(open_loop.median)} steps ahead, {said}")
+    end = len(open_loop.median)
+    horizons = [(min(SOON, end), DRIFT_SOON), (end, DRIFT_AT_THE_END)]
+    for steps, limits in horizons[: 1 + (end > SOON)] if end else ():
+        drift = open_loop.drift[steps - 1]
+        if not np.isnan(drift).all():
+            worst = int(np.nanargmax(drift))
+            name, state = list(task.states.items())[worst]
+            size = f"{open_loop.median[steps - 1, worst]:.2g} {state.unit}".rstrip()
+            said = f"the typical error of {name} is {size}, {drift[worst]:.2g} of its spread"
+            yield Criterion(_grade(float(drift[worst]), limits), f"{steps} steps ahead, {said}")
 
 
 def _reward(reward: RewardErrors) -> Iterator[Criterion]:
@@ -76,4 +82,4 @@ def _reward(reward: RewardErrors) -> Iterator[Criterion]:
 
 def _percent(share: float) -> str:
     """Never rounded up to 100 %."""
-    return f"{np.floor(share * 1e4) / 100:.4g} %"
+    return f"{math.floor(round(share * 1e4, 6)) / 100:g} %"

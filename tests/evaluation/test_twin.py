@@ -1,0 +1,77 @@
+"""The engine and its plain twin agree, for every kind of controller."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from clearloop.controllers import Controller, encode
+from clearloop.evaluation import evaluate
+from clearloop.evaluation.setup import make_system, window
+from clearloop.kernels.engine import Rollout, roll_out
+from clearloop.kernels.layout import Job
+from tests import twin
+from tests.controllers.kinds import CARTPOLE, KINDS
+
+STARTS = np.array([
+    [0.1, 0.0, 0.2, 0.0],
+    [-0.35, 0.0, 0.9, 0.0],
+    [0.2, -1.0, -1.2, 0.7],
+    [0.69, 1.5, 0.0, 0.0],  # falls
+    [-0.1, 0.0, 2.35, 1.0],  # runs off the track
+    [0.0, 0.0, 0.0, 0.0],
+])  # fmt: skip
+
+
+def run(controller: Controller, setpoints: NDArray[np.float64]) -> Rollout:
+    table = np.zeros((len(setpoints), 4))
+    table[:, 2] = setpoints
+    history = window(CARTPOLE, [controller])
+    job = Job(STARTS, table, CARTPOLE.discount, history)
+    policies = encode([controller], CARTPOLE, history=history)
+    return roll_out(policies, make_system(CARTPOLE, None, history), job, trajectories=True)
+
+
+SETPOINTS = {
+    "at zero": np.zeros(100),
+    "elsewhere": np.full(100, 0.7),
+    "changing": np.repeat([0.0, 0.8, -0.3], [30, 30, 40]),
+}
+
+
+@pytest.mark.parametrize("setpoints", SETPOINTS.values(), ids=SETPOINTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hundred_steps_on_the_plant_equal_the_twins(kind: str, setpoints: NDArray[np.float64]) -> None:
+    controller = KINDS[kind].for_task(CARTPOLE)
+    engine = run(controller, setpoints)
+    expected = twin.roll_out(controller, STARTS, setpoints.tolist())
+    assert engine.states is not None
+    assert engine.actions is not None
+    assert engine.rewards is not None
+    np.testing.assert_array_equal(engine.failed[0, 0], expected.failed)
+    np.testing.assert_array_equal(engine.rewards[0, 0], expected.rewards)
+    np.testing.assert_allclose(engine.states[0, 0], expected.states, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(engine.actions[0, 0, :, :, 0], expected.actions, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(-engine.returns[0, 0], expected.penalties, rtol=0, atol=1e-9)
+    assert expected.failed.any()
+    assert not expected.failed.all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_penalties_are_those_of_the_twin(kind: str) -> None:
+    controller = KINDS[kind].for_task(CARTPOLE)
+    result = evaluate(controller, CARTPOLE, starts=STARTS)
+    aim = controller.setpoint["rho"]
+    expected = twin.roll_out(controller, STARTS, [aim] * CARTPOLE.horizon)
+    np.testing.assert_allclose(result.penalties[0], expected.penalties, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(result.failed[0], expected.failed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_number_of_threads_does_not_change_a_bit(kind: str) -> None:
+    one, two, seven = (
+        evaluate(KINDS[kind], CARTPOLE, starts=3_000, workers=workers) for workers in (1, 2, 7)
+    )
+    np.testing.assert_array_equal(one.penalties, two.penalties)
+    np.testing.assert_array_equal(one.penalties, seven.penalties)
+    np.testing.assert_array_equal(one.failed, seven.failed)
+    assert len(np.unique(one.penalties)) > 100

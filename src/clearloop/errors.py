@@ -1,5 +1,23 @@
 """What goes wrong through no fault of the program: one line for a person, and exit code 2."""
 
+from collections.abc import Iterable
+
+LONGEST_QUOTE = 60
+
 
 class ClearloopError(Exception):
     """Bad input of any kind. The message says what is wrong, where, and what to do."""
+
+
+def quoted(name: str) -> str:
+    """A word of the user's in quotes, on one line and not too long, whatever is in it."""
+    return repr(name if len(name) <= LONGEST_QUOTE else name[: LONGEST_QUOTE - 1] + "…")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Text to append to an error: `; did you mean 'discount'?`, or nothing."""
+    from difflib import get_close_matches
+
+    spelling = {candidate.casefold(): candidate for candidate in known}
+    close = get_close_matches(name[:LONGEST_QUOTE].casefold(), spelling, n=1)
+    return f"; did you mean {quoted(spelling[close[0]])}?" if close else ""

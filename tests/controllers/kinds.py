@@ -17,11 +17,11 @@ TEXTS = {
         {"input": "theta", "weight": 0.95, "kp": -8.58, "ki": -0.15186, "kd": -121.19, "window": 40},
         {"input": "rho", "weight": 0.05, "kp": -25.62, "ki": -0.1548, "kd": -1060.03, "window": 28},
         {"input": "theta", "kp": 0, "kd": -0.5}]}}}""",
-    "fuzzy": """{"clearloop": 1, "kind": "fuzzy", "outputs": {"force": {"scale": 10.0, "alpha": 9.1, "rules": [
-        {"if": {"theta": {"center": 0.4, "width": 0.3}, "theta_dot": {"center": 1, "width": 2},
-                "rho[t-2]": {"center": 0.5, "width": 1.0}}, "then": 0.9},
-        {"if": {"theta": {"center": -0.4, "width": 0.3}, "theta_dot": {"center": -1, "width": 2},
-                "rho": {"center": -0.5, "width": 1.0}, "rho_dot": {"center": -0.2, "width": 0.8}}, "then": -0.9},
+    "fuzzy": """{"clearloop": 1, "kind": "fuzzy", "outputs": {"force": {"scale": 10.0, "alpha": 3.1, "rules": [
+        {"if": {"theta": {"center": 0.4, "width": 0.39}, "theta_dot": {"center": 1, "width": 1.16},
+                "rho": {"center": 0.5, "width": 1.16}, "rho_dot": {"center": 0.5, "width": 1.2}}, "then": 0.9},
+        {"if": {"theta": {"center": -0.4, "width": 0.39}, "theta_dot": {"center": -1, "width": 1.16},
+                "rho[t-1]": {"center": -0.5, "width": 1.16}, "rho_dot": {"center": -0.5, "width": 1.2}}, "then": -0.9},
         {"if": {"rho_dot": {"center": 5, "width": 0.05}}, "then": 0.1}]}}}""",
     "network": """{"clearloop": 1, "kind": "network", "inputs": ["theta", "theta_dot", "rho", "rho_dot", "theta[t-1]"],
         "layers": [{"weights": [[3.1, 0.9, 0.4, 0.3, 1.2], [-2.0, -0.8, -0.5, -0.4, 0.1], [1, 2, 3, 4, 5]],

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,17 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 def all_blocks(language: str) -> list[object]:
-    return [pytest.param(text, id=f"{page.name}-{n}") for page in PAGES for n, text in enumerate(blocks(page, language))]
+    return [
+        pytest.param(text, id=f"{page.name}-{number}")
+        for page in PAGES
+        for number, text in enumerate(blocks(page, language))
+    ]
 
 
 @pytest.mark.parametrize("text", all_blocks("json"))
@@ -55,12 +62,16 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def _names(program: Any) -> set[str]:
+    return {command.name or command.callback.__name__ for command in program.registered_commands}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_pages_exist(page: Path) -> None:
     from clearloop.cli.program import app
 
-    groups = {group.name: {c.name or c.callback.__name__ for c in group.typer_instance.registered_commands} for group in app.registered_groups}  # type: ignore[union-attr]
-    known = {command.name or command.callback.__name__ for command in app.registered_commands}  # type: ignore[union-attr]
+    known = _names(app)
+    groups = {group.name: _names(group.typer_instance) for group in app.registered_groups}
     for line in re.findall(r"^clearloop (.+)$", "\n".join(blocks(page, "(?:sh)?")), re.MULTILINE):
         first, *rest = shlex.split(line, comments=True)
         assert first in known or (first in groups and rest[0] in groups[first]), line

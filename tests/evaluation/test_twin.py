@@ -68,10 +68,9 @@ def test_penalties_are_those_of_the_twin(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_threads_does_not_change_a_bit(kind: str) -> None:
-    one, two, seven = (
-        evaluate(KINDS[kind], CARTPOLE, starts=3_000, workers=workers) for workers in (1, 2, 7)
-    )
+    task = CARTPOLE.model_copy(update={"horizon": 8})
+    one, two, seven = (evaluate(KINDS[kind], task, starts=3_000, workers=workers) for workers in (1, 2, 7))
     np.testing.assert_array_equal(one.penalties, two.penalties)
     np.testing.assert_array_equal(one.penalties, seven.penalties)
     np.testing.assert_array_equal(one.failed, seven.failed)
-    assert len(np.unique(one.penalties)) > 100
+    assert len(np.unique(one.penalties)) > 10

@@ -14,7 +14,7 @@ def learn(task: Task, batch: Batch, track: Track, seed: int = 0) -> Surrogate:
 
 @pytest.fixture(scope="session")
 def cartpole_batch() -> Batch:
-    return cartpole_log(1_200)
+    return cartpole_log(2_000)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from clearloop.task import Task
 
 Floats = NDArray[np.float64]
 
-BRIEF = Training(epochs=3)
+BRIEF = Training(epochs=12, batch_size=32, learning_rate=1e-2)
 QUICK = replace(BEST, search=2, judge=1, training=BRIEF)
 QUICK_PUBLISHED = replace(PUBLISHED, training=BRIEF)
 

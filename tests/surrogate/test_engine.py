@@ -1,5 +1,6 @@
 """The engine on a surrogate equals plain NumPy, for every kind of reward, with history and setpoints."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from clearloop.kernels.engine import Rollout, roll_out
 from clearloop.kernels.layout import LINEAR, Job, Policies
+from clearloop.networks import Activation
 from clearloop.surrogate import Surrogate
 
 from .models import Floats
@@ -85,6 +87,18 @@ def test_one_step_equals_numpy(surrogate: Surrogate, more: int, dtype: Any) -> N
         close = np.isclose(rollout.rewards[member, 0], rewards, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
         # In single precision a state may fall on the other side of a limit, or of two equal classes.
         assert close.mean() >= (1.0 if dtype == np.float64 else 0.99)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+def test_other_activations_equal_numpy(best: Surrogate, activation: Activation) -> None:
+    members = tuple(tuple(replace(network, activation=activation) for network in m) for m in best.dynamics)
+    surrogate = replace(best, dynamics=members)
+    starts = np.random.default_rng(2).uniform(-0.5, 0.5, (50, 4))
+    rollout = roll(surrogate, starts, np.zeros(4), 1, 1, np.float64)
+    assert rollout.states is not None
+    for member in range(best.members):
+        states, _, _ = twin(surrogate, member, starts, np.zeros(4), 1)
+        np.testing.assert_allclose(rollout.states[member, 0], states, rtol=1e-12, atol=1e-12)
 
 
 def test_forty_steps_equal_numpy_past_failure(surrogate: Surrogate) -> None:

@@ -10,12 +10,13 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.surrogate import Quality, Surrogate, assess
 from clearloop.surrogate.disagreement import Disagreement
-from clearloop.surrogate.figure import draw
+from clearloop.report.surrogate import draw_quality
 from clearloop.surrogate.one_step import RewardErrors, StateErrors
 from clearloop.surrogate.open_loop import OpenLoop
+from clearloop.surrogate.reward import KnownReward
 from clearloop.task import Task
 
-from .models import PUSHED, SLIDER, Floats, slider_log, slider_model, tank_log
+from .models import PUSHED, SLIDER, Floats, linear_network, slider_log, slider_model, tank_log
 
 
 def exact(gains: Floats) -> tuple[Floats, float]:
@@ -90,6 +91,35 @@ def test_failures_found_and_false_alarms_raised() -> None:
     assert quality.reward.score == pytest.approx(np.trace(confusion) / 720)
 
 
+def test_replays_remember_the_past() -> None:
+    """A place that goes on as it went in the step before, and answers the push before this one."""
+    task = Task.from_dict(
+        SLIDER.model_dump(mode="json", exclude={"states", "reward"})
+        | {"history": 2, "states": {"place": {}}, "reward": {"expression": "-abs(place)"}}
+    )
+    gains = np.array([0.9, 0.0, -0.9, 0.2])  # of place, push, place[t-1], push[t-1]
+    rng = np.random.default_rng(3)
+    pushes, places = rng.uniform(-1, 1, 61), rng.uniform(-1, 1, 1).repeat(62)
+    for row in range(1, 61):  # before the first row stands its place, which the last cell keeps, and no push
+        places[row] = places[row - 1] + gains @ [
+            places[row - 1],
+            0,
+            places[row - 2],
+            pushes[row - 2] * (row > 1),
+        ]
+    batch = Batch(task.columns, places[:61, None], pushes[:, None], np.zeros(61, int), np.zeros(61, np.bool_))
+    model = replace(
+        slider_model(exact),
+        task=task,
+        dynamics=((linear_network(gains),),),
+        reward=KnownReward(task),
+        region=np.zeros((4, 2)),
+    )
+    quality = assess(model, batch)
+    assert len(quality.open_loop.median) == 15
+    assert quality.open_loop.ninety.max() < 1e-12
+
+
 def test_replays_end_before_a_failure() -> None:
     quality = assess(slider_model(exact), slider_log(reach=5.4))
     assert quality.open_loop.replays[0] < 60
@@ -118,7 +148,7 @@ def pictured() -> Quality:
 
 
 def test_figure_says_what_it_shows(pictured: Quality, tmp_path: Path) -> None:
-    figure = draw(pictured)
+    figure = draw_quality(pictured)
     figure.savefig(tmp_path / "quality.svg")
     figure.savefig(tmp_path / "quality.png")
     said = (tmp_path / "quality.svg").read_text()
@@ -134,9 +164,24 @@ def test_figure_of_one_member_and_of_a_value(
         (published, cartpole_batch, "a single member"),
         (tank, tank_log(), "% of the reward's"),
     ):
-        figure = draw(assess(surrogate, surrogate.split(batch)[1]))
+        figure = draw_quality(assess(surrogate, surrogate.split(batch)[1]))
         texts = [text.get_text() for part in figure.subfigs for axes in part.axes for text in axes.texts]
         assert any(words in text for text in texts)
+
+
+def test_figure_of_what_cannot_be_told(pictured: Quality, tmp_path: Path) -> None:
+    """No replay lasts a step, and nothing in the log ever changes."""
+    nothing = OpenLoop(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0, np.int64), np.zeros(2))
+    unknown = replace(pictured.states, r_squared=np.full(2, np.nan))
+    draw_quality(replace(pictured, states=unknown, open_loop=nothing)).savefig(tmp_path / "empty.png")
+
+
+def test_a_log_whose_episodes_fail_at_once() -> None:
+    log = slider_log(episodes=2, rows=3)
+    places = np.array([0.0, 100.0, 0.0, 0.0, 100.0, 0.0])
+    quality = assess(slider_model(exact), replace(log, states=np.column_stack([places, log.states[:, 1]])))
+    assert len(quality.open_loop.median) == 0
+    assert quality.to_dict()["open_loop"]["median"] == {"place": [], "speed": []}
 
 
 def test_figure_shows_the_worst_of_many_states() -> None:
@@ -155,7 +200,7 @@ def test_figure_shows_the_worst_of_many_states() -> None:
         reward=RewardErrors(np.zeros(0), np.zeros((0, 0), np.int64), 0.5, None, None),
         disagreement=Disagreement(errors, 2 * errors),
     )
-    upper, lower = draw(quality).subfigs
+    upper, lower = draw_quality(quality).subfigs
     assert [axes.get_title() for axes in upper.axes] == ["x16", "x17", "x18", "x19"]
     listed = [text.get_text() for text in lower.axes[0].get_yticklabels()]
     assert listed == [f"x{j}" for j in range(19, 7, -1)]

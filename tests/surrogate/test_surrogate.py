@@ -8,6 +8,7 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.surrogate import BEST, PUBLISHED, Surrogate, Track
 from clearloop.surrogate.reward import KnownReward, LearnedReward
+from clearloop.surrogate.steps import Steps
 
 from .conftest import learn
 from .models import CARTPOLE, CARTPOLE_BY_COLUMN, QUICK, tank_log
@@ -77,17 +78,23 @@ def test_some_members_make_a_system_of_their_own(best: Surrogate) -> None:
     assert np.array_equal(part.dynamics.networks.numbers.reshape(2, -1), of_member[[2, 0]])
 
 
+def test_dynamics_are_learned(best: Surrogate, cartpole_batch: Batch) -> None:
+    steps = Steps.of(CARTPOLE, best.split(cartpole_batch)[1])
+    ordinary = steps[~steps.failing]
+    for member in range(best.members):
+        errors = best.predict(ordinary.window, member) - ordinary.next
+        assert (errors.var(axis=0) < 0.02 * ordinary.change.var(axis=0)).all()
+
+
 def test_progress_covers_all_networks(cartpole_batch: Batch) -> None:
     told: list[float] = []
-    track = replace(QUICK, known_reward=False)
+    track, rng = replace(QUICK, known_reward=False), np.random.default_rng(0)
     Surrogate.fit(
-        CARTPOLE,
-        cartpole_batch,
-        track=track,
-        rng=np.random.default_rng(0),
-        progress=lambda share, _: told.append(share),
+        CARTPOLE, cartpole_batch, track=track, rng=rng, progress=lambda share, _: told.append(share)
     )
-    assert told == pytest.approx([2 / 15, 4 / 15, 6 / 15, 8 / 15, 10 / 15, 12 / 15, 13 / 15, 14 / 15, 1.0])
+    epochs = np.arange(1, QUICK.training.epochs + 1) / QUICK.training.epochs
+    # First θ and ρ, then their velocities, then the reward: five networks for each member.
+    assert told == pytest.approx([*(0.4 * epochs), *(0.4 + 0.4 * epochs), *(0.8 + 0.2 * epochs)])
 
 
 def test_the_held_out_part_is_known_of_its_own_batch_only(best: Surrogate, cartpole_batch: Batch) -> None:

@@ -34,14 +34,19 @@ def demo(
     typer.echo(f"Batch      {batch!r}")
     surrogate = learn_model(task, batch, BEST, seed)
     surrogate.save(run.path / "surrogate")
-    typer.echo(f"Surrogate  {surrogate.members} members, each with {len(task.states)} networks for the states' changes")
+    typer.echo(
+        f"Surrogate  {surrogate.members} members, each with {len(task.states)} networks for the states' changes"
+    )
     print_quality(assess_model(surrogate, batch, run))
     naive = learn_model(task, batch, PUBLISHED, seed)
     naive.save(run.path / "surrogate-published")
     _compare(task, naive, surrogate)
     _draw(task, run.path / "trajectories.png")
     run.finish(task, batch, asked)
-    for name, what in (("model.png", "how far to trust the model"), ("trajectories.png", "PID and GPRL at work")):
+    for name, what in (
+        ("model.png", "how far to trust the model"),
+        ("trajectories.png", "PID and GPRL at work"),
+    ):
         typer.echo(f"Figure     {run.path / name}: {what}")
 
 
@@ -55,7 +60,9 @@ def _compare(task: "Task", naive: "Surrogate", surrogate: "Surrogate") -> None:
         controller = published.load()
         scores = [evaluate(controller, task, surrogate=model) for model in (naive, surrogate, None)]
         *promised, charged = (score.penalty for score in scores)
-        rows.append((published.title, *(f"{score.penalty:.2f}" for score in scores), f"{scores[-1].failures:.1%}"))
+        rows.append(
+            (published.title, *(f"{score.penalty:.2f}" for score in scores), f"{scores[-1].failures:.1%}")
+        )
         if published.system is not None:
             gaps.append([promise / charged - 1 for promise in promised])
     typer.echo("\nPenalty of the published controllers (less is better), 1,024 starts")

@@ -15,7 +15,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, did_you_mean
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -76,7 +76,6 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
 
     from clearloop.data import read
     from clearloop.data.cells import numbers
-    from clearloop.task.suggest import did_you_mean
 
     frame = read(path)
     if not len(frame):

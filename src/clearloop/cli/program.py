@@ -69,7 +69,7 @@ def main() -> NoReturn:
         _explain_usage(error)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
-        sys.exit(130)
+        os._exit(130)  # not sys.exit, which waits for threads that are at work in the engine
     except BrokenPipeError:  # the reader of our output has gone
         _give_up_output()
         sys.exit(1)

@@ -14,7 +14,7 @@ from clearloop.cli.options import (
     load_controller,
     parse_assignment,
 )
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from clearloop.evaluation import SetpointChange, Trajectory
@@ -107,7 +107,6 @@ def _setpoint(text: str, task: "Task", steps: int) -> "SetpointChange":
 
 
 def _check_name(name: str, known: tuple[str, ...], option: str, what: str) -> None:
-    from clearloop.task.suggest import did_you_mean, quoted
 
     if name not in known:
         hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"

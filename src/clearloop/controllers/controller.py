@@ -9,11 +9,10 @@ from pydantic import Field, Strict, model_validator
 from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.reading import Known
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Variable, is_name
 from clearloop.expression.meanings import READ_LIMIT
 from clearloop.task import Task
-from clearloop.task.suggest import did_you_mean, quoted
 from clearloop.task.tables import Limits, Positive, Table, expecting
 
 MOST_STEPS_BACK = 1_000

@@ -31,13 +31,14 @@ def encode(
         raise ClearloopError("controllers of one population must have the same kind, shape and limits")
     if any(c.history > history for c in controllers):
         raise ClearloopError(f"a controller looks further back than the {history} observations that are kept")
+    largest = np.finfo(dtype).max
     code, operand, spans = _joined([_programs(c, features) for c in controllers])
     return Policies(
         kind=_KINDS[first.kind],
         numbers=np.array([c.numbers(features) for c in controllers], dtype).reshape(len(controllers), -1),
         sizes=np.array(sizes, np.int64),
         code=code,
-        operand=operand.astype(dtype),
+        operand=np.clip(operand, -largest, largest).astype(dtype),
         spans=spans,
         limits=np.array([first.limits[name] for name in task.action_names], dtype),
     )

@@ -13,10 +13,9 @@ from clearloop.controllers.fuzzy import Fuzzy
 from clearloop.controllers.linear import Linear
 from clearloop.controllers.network import NetworkController
 from clearloop.controllers.pid import PID
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.task.faults import faults_of
-from clearloop.task.suggest import did_you_mean, quoted
 
 LARGEST_FILE = 16 * 1024 * 1024  # bytes; a network with a million weights
 

@@ -4,10 +4,9 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
 from clearloop.expression.meanings import read
-from clearloop.task.suggest import quoted
 
 Values = Mapping[str, float]
 

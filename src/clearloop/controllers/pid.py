@@ -10,9 +10,8 @@ from clearloop.controllers.controller import Coefficient, Controller
 from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.reading import Known, read_variable
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
-from clearloop.task.suggest import quoted
 from clearloop.task.tables import Table, Text, expecting
 
 Window = Annotated[

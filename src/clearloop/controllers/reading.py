@@ -2,9 +2,8 @@
 
 from functools import lru_cache
 
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Expression, FormulaError, Variable, parse
-from clearloop.task.suggest import quoted
 
 Known = tuple[str, ...] | None
 """The names that there are; None where no task has said so yet."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.data.report import Finding
-from clearloop.task.suggest import quoted
+from clearloop.errors import quoted
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,7 +12,7 @@ from clearloop.data.cells import Flags, Floats, Ints, flags, numbers, seconds
 from clearloop.data.episodes import last_rows, number_runs
 from clearloop.data.report import Finding
 from clearloop.task import Columns
-from clearloop.task.suggest import did_you_mean, quoted
+from clearloop.errors import did_you_mean, quoted
 
 if TYPE_CHECKING:
     import polars as pl

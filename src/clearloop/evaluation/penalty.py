@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
 from clearloop.errors import ClearloopError
-from clearloop.evaluation.setup import make_system, window
+from clearloop.evaluation.setup import make_job, make_system, window
 from clearloop.kernels.engine import roll_out
-from clearloop.kernels.layout import Job
 from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
@@ -55,8 +54,9 @@ class Evaluation:
 
     def __repr__(self) -> str:
         starts = self.penalties.shape[1]
+        se = f" ± {self.standard_error:.3f}" if starts > 1 else ""
         return (
-            f"penalty {self.penalty:.3f} ± {self.standard_error:.3f}, {self.failures:.1%} failures "
+            f"penalty {self.penalty:.3f}{se}, {self.failures:.1%} failures "
             f"({self.task}, on the {self.on}, {starts:,} starts)"
         )
 
@@ -78,22 +78,12 @@ def evaluate(
     if surrogate is None and task.gymnasium is not None:
         return _evaluate_environment(controller, task, setpoints, starts)
     history = window(task, [controller])
-    job = Job(_points(starts, task), setpoints, task.discount, history)
+    points = task.scoring_starts(starts) if isinstance(starts, int) else starts
+    job = make_job(task, points, setpoints, history)
     system = make_system(task, surrogate, history)
     rollout = roll_out(encode([controller], task, history=history), system, job, workers=workers)
     on = "system" if surrogate is None else "model"
     return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])
-
-
-def _points(starts: NDArray[np.float64] | int, task: Task) -> NDArray[np.float64]:
-    if isinstance(starts, int):
-        return task.scoring_starts(starts)
-    points = np.ascontiguousarray(starts, np.float64)
-    if points.ndim != 2 or points.shape[1] != len(task.states) or not len(points):
-        raise ClearloopError(f"starts: expected {len(task.states)} numbers for each, found {points.shape}")
-    if not np.isfinite(points).all():
-        raise ClearloopError("starts: expected finite numbers")
-    return points
 
 
 def _evaluate_environment(

@@ -1,12 +1,16 @@
-"""What a rollout of given controllers needs besides them: the system, and how far back to look."""
+"""What a rollout of given controllers needs besides them: the system, where it starts, how far back to look."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clearloop.controllers import Controller
+from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
+from clearloop.kernels.layout import Job
+from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.plants.lowering import lower_plant, reward_window
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -22,3 +26,14 @@ def make_system(task: Task, surrogate: Surrogate | None, history: int, dtype: An
     return (
         lower_plant(task, dtype, history) if surrogate is None else surrogate.system(dtype, history=history)
     )
+
+
+def make_job(task: Task, starts: Any, setpoints: NDArray[np.float64], history: int) -> Job:
+    """From `starts` [N, S], with `setpoints` [T, S]."""
+    points = np.ascontiguousarray(starts, np.float64)
+    if points.ndim != 2 or points.shape[1] != len(task.states) or not len(points):
+        raise ClearloopError(f"starts: expected {len(task.states)} numbers for each, found {points.shape}")
+    for what, numbers in (("starts", points), ("setpoints", setpoints)):
+        if not (np.abs(numbers) <= STATE_LIMIT).all():
+            raise ClearloopError(f"{what}: expected numbers from {-STATE_LIMIT:g} to {STATE_LIMIT:g}")
+    return Job(points, setpoints, task.discount, history)

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
 from clearloop.errors import ClearloopError
-from clearloop.evaluation.setup import make_system, window
+from clearloop.evaluation.setup import make_job, make_system, window
 from clearloop.kernels.engine import roll_out
-from clearloop.kernels.layout import Job
 from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
@@ -54,7 +53,7 @@ class Trajectory:
         if members > 1:
             columns["member"] = np.repeat(np.arange(members), rows)
         columns["step"] = np.tile(steps, members)
-        columns["time"] = np.tile(np.round(steps * self.task.dt, 9), members)
+        columns["time"] = np.tile([float(f"{step * self.task.dt:.12g}") for step in steps], members)
         for j, name in enumerate(self.task.state_names):
             columns[name] = self.states[:, :, j].ravel()
         for name in self.task.setpoints:
@@ -87,7 +86,7 @@ def simulate(
         return _simulate_environment(controller, task, table, start)
     history = window(task, [controller])
     point = np.array([[(start or {}).get(name, 0.0) for name in task.state_names]])
-    job = Job(point, table, task.discount, history)
+    job = make_job(task, point, table, history)
     system = make_system(task, surrogate, history)
     rollout = roll_out(encode([controller], task, history=history), system, job, trajectories=True)
     parts = (rollout.states, rollout.actions, rollout.rewards)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from clearloop.errors import quoted
 from clearloop.expression.error import FormulaError
 
 MAX_CHARACTERS = 1_000_000
@@ -65,11 +66,6 @@ def _first_alien(word: str) -> int:
 def _unexpected(character: str, column: int) -> FormulaError:
     advice = suggestion(_ELSEWHERE.get(character))
     return FormulaError(f"unexpected character {quoted(character)}", column, advice)
-
-
-def quoted(word: str) -> str:
-    """A word of the user's for a message: on one line, and not too long."""
-    return repr(word if len(word) <= 40 else f"{word[:40]}…")
 
 
 def suggestion(word: str | None) -> str:

@@ -76,7 +76,9 @@ def lower_programs(
     """All programs, one after the other: code, operand, and where each starts and the last one ends."""
     programs = [encode(_spelled_out(formula), slot) for formula in formulas]
     code = np.concatenate([np.zeros(0, np.int32), *(program.code for program in programs)])
-    operand = np.concatenate([np.zeros(0), *(program.operand for program in programs)]).astype(dtype)
+    operand = np.concatenate([np.zeros(0), *(program.operand for program in programs)])
+    largest = np.finfo(dtype).max
+    operand = np.clip(operand, -largest, largest).astype(dtype)
     return code, operand, np.cumsum([0, *(len(program.code) for program in programs)])
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from clearloop.data.cells import Flags, Floats
+from clearloop.kernels.interpreter import run
 from clearloop.plants.lowering import lower_reward
 from clearloop.task import Task
 
@@ -21,8 +22,6 @@ def judge(task: Task, frame: Floats) -> tuple[Floats, Flags]:
 
 def _judge(formulas: Any, frame: Floats) -> Floats:
     """[2, n]"""
-    from clearloop.kernels.interpreter import run
-
     n, columns = frame.shape
     code, operand, spans = formulas.code, formulas.operand, formulas.spans
     rows = np.empty((columns + int(np.diff(spans).max()), n))

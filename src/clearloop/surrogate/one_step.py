@@ -6,7 +6,7 @@ import numpy as np
 
 from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.networks import Scaling
-from clearloop.surrogate.judgement import MOST_CLASSES
+from clearloop.surrogate.reward_fitting import MOST_CLASSES
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
 

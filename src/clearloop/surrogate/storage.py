@@ -9,11 +9,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clearloop.data.cells import Floats
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.surrogate.tracks import Track
 from clearloop.task import Task
-from clearloop.task.suggest import quoted
 
 TEXT, NUMBERS = "surrogate.json", "surrogate.safetensors"
 LARGEST_TEXT = 1024 * 1024  # bytes

@@ -16,11 +16,11 @@ from clearloop.networks import Ensemble, Progress, pack, unpack
 from clearloop.surrogate import storage
 from clearloop.surrogate.dynamics import fit_dynamics
 from clearloop.surrogate.failure import Failure
-from clearloop.surrogate.judgement import fit_reward
 from clearloop.surrogate.lesson import Lesson, split
 from clearloop.surrogate.lowering import lower_dynamics, lower_networks
 from clearloop.surrogate.progress import portion
 from clearloop.surrogate.reward import KnownReward, LearnedReward
+from clearloop.surrogate.reward_fitting import fit_reward
 from clearloop.surrogate.tracks import BEST, Track
 from clearloop.task import Task
 

@@ -26,9 +26,9 @@ class Track:
     absorbing: bool = True
     """what has failed stays where it is and goes on paying"""
     discern: bool = True
-    """states that failure does not alter (`failure.py`) are learned from failing steps, too, and a learned
-    reward looks at the step without what failure alters; if not, no state is learned from failing steps, and
-    a learned reward looks at the next state"""
+    """finds the states that failure alters (`failure.py`): the others are learned from failing steps, too,
+    and a learned reward looks at the whole step without them. If false, no state is learned from failing
+    steps, and a learned reward looks at the next state"""
     mirrored: bool = True
     """a symmetric plant is also learned from the mirror image of every transition"""
 

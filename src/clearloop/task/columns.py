@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clearloop.task.faults import Fault
-from clearloop.task.suggest import did_you_mean, quoted
+from clearloop.errors import did_you_mean, quoted
 
 ROLES = ("time", "episode", "reward", "terminal")
 

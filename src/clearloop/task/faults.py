@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from clearloop.task.suggest import quoted
+from clearloop.errors import quoted
 
 TABLES = ("states", "actions", "reward", "starts", "plant", "exploration", "data")
 

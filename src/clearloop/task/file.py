@@ -6,8 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clearloop.errors import ClearloopError
-from clearloop.task.suggest import did_you_mean, quoted
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 
 LARGEST_FILE = 256 * 1024  # bytes; the built-in tasks have about two thousand
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from clearloop.expression import is_name
 from clearloop.task.faults import Fault
-from clearloop.task.suggest import did_you_mean, quoted
+from clearloop.errors import did_you_mean, quoted
 
 KEYS = ("time", "episode", "reward", "terminal", "from")  # they mean something else in [data] and [starts]
 

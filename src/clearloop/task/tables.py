@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from clearloop.task.suggest import did_you_mean, quoted
+from clearloop.errors import did_you_mean, quoted
 
 # No real task comes near these; a hostile one fails at once instead of filling the memory.
 MOST_NAMES = 256

@@ -1,0 +1,186 @@
+"""What the commands print and write when all is well."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from clearloop.controllers import from_json, load, save
+from clearloop.evaluation import evaluate, simulate
+from tests.cli.conftest import Run
+from tests.controllers.kinds import CARTPOLE, KINDS
+from tests.plants.mixer import TEXT as MIXER
+
+COMMANDS = ((), ("tasks",), ("evaluate",), ("show",), ("simulate",), ("data",), ("data", "make"), ("data", "check"))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_an_example_and_fits_80_columns(run: Run, command: tuple[str, ...]) -> None:
+    done = run(*command, "--help")
+    assert done.code == 0
+    assert done.err == ""
+    assert max(map(len, done.out.splitlines())) <= 80
+    wanted = "Start with: clearloop demo" if not command else f"Example: clearloop {' '.join(command)}"
+    assert command == ("data",) or wanted in done.out
+
+
+@pytest.mark.parametrize("command", [(), ("data",)], ids=" ".join)
+def test_without_arguments_the_help_is_printed_and_nothing_else(run: Run, command: tuple[str, ...]) -> None:
+    done = run(*command)
+    assert done.code == 2
+    assert "Usage: clearloop" in done.out
+    assert done.err == ""
+
+
+def test_version(run: Run) -> None:
+    done = run("--version")
+    assert (done.code, done.out, done.err) == (0, "clearloop 0.1.0\n", "")
+
+
+def test_tasks(run: Run) -> None:
+    assert run("tasks").out.splitlines()[1].split() == [
+        "cartpole", "theta,", "theta_dot,", "rho,", "rho_dot", "force", "0.025", "s", "100",
+    ]  # fmt: skip
+    (task,) = json.loads(run("tasks", "--json").out)
+    assert task == {
+        "name": "cartpole",
+        "states": ["theta", "theta_dot", "rho", "rho_dot"],
+        "actions": ["force"],
+        "dt": 0.025,
+        "horizon": 100,
+        "plant": True,
+    }
+
+
+def test_evaluate_prints_what_the_contract_says(run: Run, published: Path) -> None:
+    done = run("evaluate", published / "gprl.json", "--task", "cartpole", "--json")
+    document = json.loads(done.out)
+    assert (done.code, done.err) == (0, "")
+    assert list(document) == ["task", "on", "starts", "penalty", "failures"]
+    assert (document["task"], document["on"], document["starts"]) == ("cartpole", "system", 1024)
+    assert document["penalty"]["mean"] == pytest.approx(2.903, abs=0.005)
+    assert 0.1 < document["penalty"]["se"] < 0.14
+    assert document["failures"] == pytest.approx(0.065, abs=0.005)
+    text = run("evaluate", published / "gprl.json", "--task", "cartpole").out
+    assert text.splitlines()[0].startswith("penalty   2.903 ± 0.1")
+    assert text.splitlines()[1] == "failures  6.5%"
+
+
+def test_evaluate_from_the_first_starts_or_from_a_file(run: Run, published: Path, tmp_path: Path) -> None:
+    pid = published / "pid.json"
+    some = json.loads(run("evaluate", pid, "--task", "cartpole", "--starts", "10", "--json").out)
+    assert some["starts"] == 10
+    assert some["penalty"]["mean"] == evaluate(load(pid), CARTPOLE, starts=10).penalty
+    points = CARTPOLE.scoring_starts(10)
+    frame = pl.DataFrame(dict(zip(CARTPOLE.state_names, points.T, strict=True)))
+    frame.select(["rho_dot", "rho", "theta_dot", "theta"]).write_csv(tmp_path / "starts.csv")
+    given = json.loads(
+        run("evaluate", pid, "--task", "cartpole", "--starts", tmp_path / "starts.csv", "--json").out
+    )
+    assert given == some
+    alone = run("evaluate", pid, "--task", "cartpole", "--starts", "1")
+    assert "±" not in alone.out
+    one = json.loads(run("evaluate", pid, "--task", "cartpole", "--starts", "1", "--json").out)
+    assert one["penalty"]["se"] is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_show_explains_every_kind_in_80_columns(run: Run, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "it.json"
+    named = KINDS[kind].model_copy(update={"name": "A name that is longer than a line of the terminal " * 3})
+    save(named, path)
+    for shown, options in ((named, ()), (named.for_task(CARTPOLE), ("--task", "cartpole"))):
+        done = run("show", path, *options)
+        assert (done.code, done.err) == (0, "")
+        assert max(map(len, done.out.splitlines())) <= 80
+        assert done.out.splitlines()[-1] == f"Complexity {named.complexity}."
+        assert " ".join(" ".join(shown.words()).split()) in " ".join(done.out.split())
+    document = json.loads(run("show", path, "--json").out)
+    assert document["complexity"] == named.complexity
+    assert document["summary"] == named.summary
+    del document["complexity"], document["summary"]
+    assert from_json(json.dumps(document)) == named
+
+
+def test_show_speaks_of_setpoints_only_where_they_matter(run: Run, tmp_path: Path, published: Path) -> None:
+    assert "rho stands for its distance from the setpoint 0 m." in run(
+        "show", published / "lqr.json", "--task", "cartpole"
+    ).out  # fmt: skip
+    assert "setpoint" not in run("show", published / "none.json", "--task", "cartpole").out
+    pid = run("show", published / "pid.json", "--task", "cartpole").out
+    assert "The setpoint of rho is 0 m." in pid
+    assert "Kp = -81.51 N/rad, Ti = 1.413 s (over 1 s), Td = 0.3531 s" in pid
+
+
+def test_simulate_prints_numbers(run: Run, published: Path) -> None:
+    done = run("simulate", published / "pid.json", "--task", "cartpole", "--start", "theta=0.3", "--start", "rho=-1")
+    frame = pl.read_csv(done.out.encode())
+    expected = simulate(load(published / "pid.json"), CARTPOLE, start={"theta": 0.3, "rho": -1.0})
+    assert (done.code, done.err, len(frame)) == (0, "", 101)
+    np.testing.assert_array_equal(frame.select(CARTPOLE.state_names).to_numpy(), expected.states[0])
+
+
+def test_simulate_writes_numbers_and_pictures(run: Run, published: Path, tmp_path: Path) -> None:
+    wanted = ["simulate", published / "pid.json", "--task", "cartpole", "--setpoint", "rho=1@20", "--steps", "50"]
+    printed = run(*wanted).out
+    for name, beginning in (("x.csv", b"step,time"), ("x.PNG", b"\x89PNG"), ("x.svg", b"<?xml")):
+        done = run(*wanted, "--out", tmp_path / name)
+        assert (done.code, done.err) == (0, "")
+        assert done.out == f"{tmp_path / name}: 50 steps\n"
+        assert (tmp_path / name).read_bytes().startswith(beginning)
+    assert (tmp_path / "x.csv").read_text() == printed
+    frame = pl.read_csv(tmp_path / "x.csv")
+    assert frame["rho.setpoint"].to_list() == [0.0] * 20 + [1.0] * 31
+    again = tmp_path / "again.svg"
+    run(*wanted, "--out", again)
+    assert again.read_bytes() == (tmp_path / "x.svg").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.svg", "x.PNG", "x.csv", "x.svg"]
+
+
+def test_a_setpoint_without_a_step_holds_from_the_beginning(run: Run, published: Path) -> None:
+    done = run("simulate", published / "pid.json", "--task", "cartpole", "--setpoint", "rho=0.5", "--steps", "3")
+    assert pl.read_csv(done.out.encode())["rho.setpoint"].to_list() == [0.5] * 4
+
+
+def test_a_batch_is_made_and_found_fit(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "batch.csv"
+    done = run("data", "make", "cartpole", "--size", "1500", "--seed", "7", "--out", path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"{path}: 1,500 transitions in ")
+    checked = run("data", "check", path, "--task", "cartpole")
+    assert (checked.code, checked.err) == (0, "")
+    assert checked.out.startswith("This log is fit to learn from: 1,500 transitions")
+    assert max(map(len, checked.out.splitlines()[1:])) <= 80
+    document = json.loads(run("data", "check", path, "--task", "cartpole", "--json").out)
+    assert document["severity"] in ("ok", "note")
+    again = tmp_path / "again.csv"
+    run("data", "make", "cartpole", "--size", "1500", "--seed", "7", "--out", again)
+    assert again.read_bytes() == path.read_bytes()
+    other = tmp_path / "other.parquet"
+    assert run("data", "make", "cartpole", "--size", "30", "--out", other).code == 0
+    assert len(pl.read_parquet(other)) > 30
+
+
+def test_a_log_with_problems_gets_its_verdict_and_exit_code_1(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("theta,theta_dot,rho,rho_dot,force\n" + "0.1,0,0,0,1\n" * 5 + "0.1,,0,0,x\n" * 3)
+    done = run("data", "check", path, "--task", "cartpole")
+    assert (done.code, done.err) == (1, "")
+    assert done.out.startswith("This log cannot be used as it is: ")
+    document = json.loads(run("data", "check", path, "--task", "cartpole", "--json").out)
+    assert document["severity"] == "problem"
+    assert {finding["code"] for finding in document["findings"]} >= {"text", "missing-values"}
+
+
+def test_a_task_file_of_ones_own(run: Run, tmp_path: Path) -> None:
+    task, controller = tmp_path / "mixer.toml", tmp_path / "c.json"
+    task.write_text(MIXER, encoding="utf-8")
+    controller.write_text(
+        '{"clearloop": 1, "kind": "equation", "outputs": {"burner": "1 - heat", "inlet": "-level + burner[t-1]"}}'
+    )
+    assert run("evaluate", controller, "--task", task, "--starts", "5").code == 0
+    assert run("simulate", controller, "--task", task, "--out", tmp_path / "x.png").code == 0
+    assert "burner is limited to 0 … 2 kW." in run("show", controller, "--task", task).out
+    assert run("data", "make", task, "--size", "50", "--out", tmp_path / "b.parquet").code == 0

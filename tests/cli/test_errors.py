@@ -1,0 +1,143 @@
+"""Bad input of any kind: one line on standard error, exit code 2, and nothing written."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cli.conftest import Done, Run
+from tests.plants.mixer import TEXT as MIXER
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with good and bad files, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "good.json": '{"clearloop": 1, "kind": "equation", "outputs": {"force": "theta"}}',
+        "typo.json": '{"clearloop": 1, "kind": "equation", "outputs": {"force": "thta"}}',
+        "broken.json": '{"clearloop": 1, "kind": ',
+        "missing.csv": "theta,theta_dot,rho\n0,0,0\n",
+        "text.csv": "theta,theta_dot,rho,rho_dot\n0,0,0,0\n0,0,x,0\n",
+        "empty_cell.csv": "theta,theta_dot,rho,rho_dot\n0,0,0,0\n0,0,,0\n",
+        "infinite.csv": "theta,theta_dot,rho,rho_dot\n0,0,inf,0\n",
+        "no_rows.csv": "theta,theta_dot,rho,rho_dot\n",
+        "large.csv": "theta,theta_dot,rho,rho_dot\n0,0,1e300,0\n",
+        "empty.csv": "",
+        "noplant.toml": MIXER[: MIXER.index("[plant]")],
+        "broken.toml": "name = \n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def is_one_line(done: Done) -> bool:
+    return done.code == 2 and done.out == "" and done.err.startswith("error: ") and len(done.err.splitlines()) == 1
+
+
+EVALUATE = "evaluate good.json --task cartpole "
+SIMULATE = "simulate good.json --task cartpole "
+ERRORS = {
+    "evaluat": "No such command 'evaluat'. Did you mean 'evaluate'? See: clearloop --help",
+    "evaluate": "Missing argument 'CONTROLLER'. See: clearloop evaluate --help",
+    "evaluate good.json": "Missing option '--task'. See: clearloop evaluate --help",
+    "evaluate good.json --task": "Option '--task' requires an argument. See: clearloop evaluate --help",
+    "evaluate --nonsense": "No such option: --nonsense. See: clearloop evaluate --help",
+    "evaluate none.json --task cartpole": "none.json: cannot be read: No such file or directory",
+    "evaluate . --task cartpole": ".: cannot be read: Is a directory",
+    "evaluate broken.json --task cartpole": "broken.json: broken JSON in line 1, column 26: Expecting value",
+    "evaluate typo.json --task cartpole":
+        "typo.json: outputs.force: unknown name 'thta' at column 1; did you mean 'theta'?",
+    "show typo.json --task cartpole":
+        "typo.json: outputs.force: unknown name 'thta' at column 1; did you mean 'theta'?",
+    "show none.json": "none.json: cannot be read: No such file or directory",
+    "evaluate good.json --task cartpol": "no task 'cartpol': neither built in nor a .toml file; did you mean 'cartpole'?",
+    "evaluate good.json --task none.toml": "none.toml: cannot be read: No such file or directory",
+    "evaluate good.json --task noplant.toml":
+        "task 'mixer' has no plant to test on: use --on model --run DIR",
+    EVALUATE + "--on plant": "--on plant: expected system or model",
+    EVALUATE + "--on model": "--on model needs --run DIR, the run directory that holds the model",
+    EVALUATE + "--starts 0": "--starts 0: expected a number from 1 to 1,048,576, or a .csv file",
+    EVALUATE + "--starts -5": "--starts -5: expected a number from 1 to 1,048,576, or a .csv file",
+    EVALUATE + "--starts 1e3": "--starts 1e3: expected a number from 1 to 1,048,576, or a .csv file",
+    EVALUATE + "--starts " + "9" * 5000: "expected a number from 1 to 1,048,576, or a .csv file",
+    EVALUATE + "--starts x.txt": "--starts x.txt: expected a number from 1 to 1,048,576, or a .csv file",
+    EVALUATE + "--starts none.csv": "none.csv: cannot be read: No such file or directory",
+    EVALUATE + "--starts missing.csv": "missing.csv: no column 'rho_dot'; did you mean 'rho'?",
+    EVALUATE + "--starts text.csv": "text.csv: column 'rho' has 1 text cell in row 2, first 'x'",
+    EVALUATE + "--starts empty_cell.csv": "empty_cell.csv: column 'rho' has 1 empty cell in row 2",
+    EVALUATE + "--starts infinite.csv": "infinite.csv: column 'rho' has 1 infinite cell in row 1, first 'inf'",
+    EVALUATE + "--starts no_rows.csv": "no_rows.csv: expected at least one row of states to start from",
+    EVALUATE + "--starts large.csv": "starts: expected numbers from -1e+12 to 1e+12",
+    EVALUATE + "--starts empty.csv": "empty.csv: is damaged, or no csv file",
+    SIMULATE + "--start theta": "--start theta: expected NAME=VALUE, such as theta=0.3",
+    SIMULATE + "--start theta=abc": "--start theta=abc: expected NAME=VALUE, such as theta=0.3",
+    SIMULATE + "--start theta=nan": "--start theta=nan: expected NAME=VALUE, such as theta=0.3",
+    SIMULATE + "--start thta=1": "--start: 'thta' is not a state of the task; did you mean 'theta'?",
+    SIMULATE + "--start theta=1e300": "starts: expected numbers from -1e+12 to 1e+12",
+    SIMULATE + "--setpoint theta=1": "--setpoint: 'theta' is not a state with a setpoint of the task; there is rho",
+    SIMULATE + "--setpoint rho=1@": "--setpoint rho=1@: expected NAME=VALUE@STEP, with a STEP below --steps 100",
+    SIMULATE + "--setpoint rho=1@x": "--setpoint rho=1@x: expected NAME=VALUE@STEP, with a STEP below --steps 100",
+    SIMULATE + "--setpoint rho=1@100": "--setpoint rho=1@100: expected NAME=VALUE@STEP, with a STEP below --steps 100",
+    SIMULATE + "--setpoint rho=1@" + "9" * 5000: "with a STEP below --steps 100",
+    SIMULATE + "--steps 0": "Invalid value for '--steps': 0 is not in the range 1<=x<=1000000. See: clearloop simulate --help",
+    SIMULATE + "--steps x": "Invalid value for '--steps': 'x' is not a valid int. See: clearloop simulate --help",
+    SIMULATE + "--out x.pdf": "--out x.pdf: expected a name that ends in .csv, .png, .svg",
+    SIMULATE + "--out .png": "--out .png: expected a name that ends in .csv, .png, .svg",
+    SIMULATE + "--out gone/x.png": "cannot be written: No such file or directory",
+    SIMULATE + "--out gone/x.csv": "cannot be written: No such file or directory",
+    "data make cartpole": "Missing option '--out'. See: clearloop data make --help",
+    "data make cartpole --out x.txt": "x.txt: expected a name that ends in .csv or .parquet",
+    "data make cartpole --size 0 --out x.csv": "Invalid value for '--size': 0 is not in the range",
+    "data make cartpole --size 5 --out gone/x.csv": "cannot be written: No such file or directory",
+    "data make noplant.toml --out x.csv": "task 'mixer' has no [plant] to draw a batch from: give a log with --data",
+    "data make broken.toml --out x.csv": "broken.toml: broken TOML: Invalid value (at line 1, column 8)",
+    "data check none.csv --task cartpole": "none.csv: cannot be read: No such file or directory",
+    "data check good.json --task cartpole": "good.json: expected a file that ends in .csv or .parquet",
+    "data chck": "No such command 'chck'. Did you mean 'check'? See: clearloop data --help",
+}  # fmt: skip
+
+
+@pytest.mark.skipif("sys.platform == 'win32'", reason="the words for missing files are the system's own")
+@pytest.mark.parametrize("command", ERRORS, ids=lambda command: command[:60])
+def test_an_error_is_one_line_that_says_what_to_do(run: Run, folder: Path, command: str) -> None:
+    before = sorted(folder.iterdir())
+    done = run(*command.split())
+    assert ERRORS[command] in done.err
+    assert is_one_line(done)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_picture_is_not_left_half_drawn(run: Run, folder: Path) -> None:
+    (folder / "x.png").mkdir()
+    done = run(*SIMULATE.split(), "--out", "x.png", "--steps", "2")
+    assert is_one_line(done)
+    assert list((folder / "x.png").iterdir()) == []
+    assert not list(folder.glob(".*"))
+
+
+cells = st.sampled_from(["", "0", "1", "-0.5", "1e300", "nan", "inf", "true", "abc", '"', "2024-01-01", "θ"])
+names = st.sampled_from(["theta", "theta_dot", "rho", "rho_dot", "force", "episode", "time", "reward", "terminal", "x"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(header=st.lists(names, min_size=1, max_size=10), rows=st.lists(st.lists(cells, max_size=10), max_size=6))
+def test_any_log_gets_a_verdict_or_one_line(
+    run: Run, folder: Path, header: list[str], rows: list[list[str]]
+) -> None:
+    text = "\n".join(",".join(row) for row in [header, *rows])
+    (folder / "any.csv").write_text(text, encoding="utf-8")
+    for options in ((), ("--json",)):
+        done = run("data", "check", "any.csv", "--task", "cartpole", *options)
+        assert is_one_line(done) or (done.code in (0, 1) and done.out and not done.err)
+    done = run(*EVALUATE.split(), "--starts", "any.csv")
+    assert is_one_line(done) or done.code == 0
+
+
+def test_good_values_in_a_log_of_any_type_are_read(run: Run, folder: Path) -> None:
+    frame = pl.DataFrame({"theta": [1, 0], "theta_dot": [0, 0], "rho": ["0.5", " 1 "], "rho_dot": [True, False]})
+    frame.write_csv(folder / "types.csv")
+    assert run(*EVALUATE.split(), "--starts", "types.csv").code == 0

@@ -1,7 +1,8 @@
 """The job that everybody runs: linear policies on the paper's networks, in single precision.
 
-Four networks 5-10-10-10-1 predict the changes of the states, one network 4-10-10-10-3 the class of the reward, as in
-sec. 4.2 of the paper; nothing stops at failure. Weights are random: speed does not depend on what was learned.
+Four networks 5-10-10-10-1 predict the changes of the states, one network 4-10-10-10-3 the class of the
+reward, as in sec. 4.2 of the paper; nothing stops at failure. Weights are random: speed does not depend on
+what was learned.
 """
 
 from dataclasses import dataclass

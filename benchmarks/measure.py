@@ -1,4 +1,4 @@
-"""Timing on machines that other people use too: the best of interleaved repetitions, and how far they spread."""
+"""Timing on machines that others use too: the best of interleaved repetitions, and how they spread."""
 
 import time
 from collections.abc import Callable, Mapping

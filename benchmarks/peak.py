@@ -17,8 +17,8 @@ CHAINS = 12  # independent sums: enough to hide the latency of an instruction
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _chains(_typing: Any, count: Any, factor: Any) -> Any:
-    """`count` times a ← a · factor + factor, for CHAINS vectors; gives their sum."""
+def _chains(_typing: Any, _count: Any, _factor: Any) -> Any:
+    """As many times a ← a · factor + factor, for CHAINS vectors; gives their sum."""
     vector = ir.VectorType(ir.FloatType(), LANES)
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

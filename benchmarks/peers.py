@@ -1,4 +1,4 @@
-"""The same rollout in NumPy, JAX and PyTorch, as one would write it there: all lanes at once, [features, lanes]."""
+"""The same rollout in NumPy, JAX and PyTorch as one would write it there: all lanes at once."""
 
 from collections.abc import Callable
 from typing import Any

@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from clearloop.cli.options import Json, Seed, TaskName, print_json
+from clearloop.errors import ClearloopError
 
 MOST_TRANSITIONS = 100_000_000
+FORMATS = (".csv", ".parquet")
 
 data = typer.Typer(help="Make, examine and explain batches of logged transitions.", no_args_is_help=True)
 
@@ -33,6 +35,8 @@ def make(
     from clearloop.plants.exploration import make_batch
     from clearloop.task import Task
 
+    if out.suffix.lower() not in FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
     batch = make_batch(Task.load(task), rng=np.random.default_rng(seed), size=size)
     batch.save(out)
     typer.echo(f"{out}: {batch!r}")

@@ -18,7 +18,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="The run directory.", metavar="DIR")] = Path("runs/demo"),
     seed: Seed = 0,
 ) -> None:
-    """The main job on the built-in cart-pole: from a log to a model, and controllers tested on model and plant.
+    """Learn a model of the built-in cart-pole from a log, and test controllers on model and plant.
 
     Example: clearloop demo --out runs/demo
     """
@@ -69,8 +69,8 @@ def _compare(task: "Task", naive: "Surrogate", surrogate: "Surrogate") -> None:
     table(("controller", "paper's way", "our model", "plant", "failures"), rows, right=(1, 2, 3, 4))
     published_gap, best_gap = (max(column, key=abs) for column in zip(*gaps, strict=True))
     typer.echo(
-        f"A model learned the paper's way promises up to {abs(published_gap):.0%} less than the plant charges:\n"
-        f"it misses failures. Ours stays within {abs(best_gap):.1%}, so a search on it can be believed.\n"
+        f"A model learned the paper's way promises up to {abs(published_gap):.0%} less than the plant charges:"
+        f"\nit misses failures. Ours stays within {abs(best_gap):.1%}, so a search on it can be believed.\n"
     )
 
 

@@ -15,7 +15,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
-from clearloop.errors import ClearloopError, did_you_mean
+from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -83,7 +83,7 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
     columns = []
     for name in task.state_names:
         if name not in frame.columns:
-            raise ClearloopError(f"{path}: no column '{name}'{did_you_mean(name, frame.columns)}")
+            raise ClearloopError(f"{path}: no column '{name}'; the columns are: {', '.join(frame.columns)}")
         values, problems = numbers(frame[name], np.zeros(len(frame), np.bool_))
         for problem in problems:
             raise ClearloopError(f"{path}: {problem.message.rpartition('; ')[0]}")

@@ -55,7 +55,7 @@ def simulate(
     from clearloop.task import Task
 
     if out is not None and out.suffix.lower() not in FORMATS:
-        raise ClearloopError(f"--out {out}: expected a name that ends in {', '.join(FORMATS)}")
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
     the_task = Task.load(task)
     steps = steps or the_task.horizon
     trajectory = roll(

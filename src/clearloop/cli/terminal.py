@@ -23,7 +23,7 @@ def say(text: str) -> None:
 def _wrapped(text: str, width: int) -> list[str]:
     """Broken before signs and words, so that a formula goes on with its sign; if need be, before * and /."""
     indent = " " * (len(text) - len(text.lstrip()) + 4)
-    glued = re.sub(r" ([-+<>]|[<>=!]=|and|or) ", " \\1\0", text)
+    glued = re.sub(r" ([-+<>]|[<>=!]=|and|or) ", " \\1\0", text.replace(" = ", "\0=\0"))
     lines = textwrap.wrap(
         glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

@@ -1,0 +1,1 @@
+"""One short script for each number or figure of the paper: `make reproduce` runs them all."""

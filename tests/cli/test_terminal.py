@@ -1,0 +1,78 @@
+"""Lines and tables that fit the terminal, and progress where there is none."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearloop.cli.terminal import progress, say, table
+from clearloop.expression import to_text
+from tests.expression.strategies import expressions
+
+
+def said(text: str, width: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        say(text)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_formula_goes_on_with_its_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "force = 69.8*theta + 20*theta_dot - 10*rho + if(theta > 0.1 and rho < 2, rho_dot, 0)"
+    assert said(text, 80, capsys) == [
+        "force = 69.8*theta + 20*theta_dot - 10*rho + if(theta > 0.1 and rho < 2,",
+        "    rho_dot, 0)",
+    ]
+    assert said(text, 32, capsys) == [
+        "force = 69.8*theta",
+        "    + 20*theta_dot - 10*rho",
+        "    + if(theta > 0.1 and rho",
+        "    < 2, rho_dot, 0)",
+    ]
+
+
+def test_products_without_blanks_are_cut_before_a_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "  u = alpha**2*beta*gamma/(delta*epsilon)"
+    assert said(text, 24, capsys) == ["  u = alpha**2*beta", "      *gamma/(delta", "      *epsilon)"]
+    assert said("u = " + "a" * 50, 24, capsys) == ["u = " + "a" * 50]
+
+
+def test_what_fits_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("short", "  per step  10 * 0.95", "x" * 80):
+        assert said(text, 80, capsys) == [text]
+
+
+@given(tree=expressions("number", 4), width=st.integers(30, 90))
+def test_no_sign_is_lost(tree, width) -> None:  # type: ignore[no-untyped-def]
+    from clearloop.cli.terminal import _wrapped
+
+    text = to_text(tree)
+    lines = _wrapped(text, width)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_tables_are_no_wider_than_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    table(("name", "number", "found"), [("a", "1.5", "words " * 20), ("[bold]b", "-10.25", "θ")], right=(1,))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 40
+    assert lines[0] == "name     number  found"
+    assert lines[1].startswith("a           1.5  words words")
+    assert lines[-1] == "[bold]b  -10.25  θ"
+
+
+def test_progress_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with progress("Learning") as tell:
+        for share in (0.1, 0.2, 0.3, 0.4):
+            now[0] += 2
+            tell(share, f"best {share}")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "Learning 30% best 0.3\n"

@@ -1,0 +1,51 @@
+"""Files that appear whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from clearloop.errors import ClearloopError
+from clearloop.files import read_text, whole_file
+
+
+def test_a_file_takes_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("before")
+    with whole_file(path) as file:
+        file.write(b"after")
+        assert path.read_text() == "before"
+    assert path.read_text() == "after"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError("no"), KeyboardInterrupt()])
+def test_what_goes_wrong_leaves_what_was_there(tmp_path: Path, error: BaseException) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("before")
+    expected = ClearloopError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected), whole_file(path) as file:
+        file.write(b"half")
+        raise error
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["", ".", "gone/x", "folder"])
+def test_a_place_that_cannot_be_written_to(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ClearloopError, match="cannot be written"), whole_file(tmp_path / name) as file:
+        file.write(b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_text_of_limited_length(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes("\ufeffθ".encode())
+    assert read_text(path, largest=5) == "θ"
+    with pytest.raises(ClearloopError, match="larger than"):
+        read_text(path, largest=4)
+    path.write_bytes(b"ok\xff")
+    with pytest.raises(ClearloopError, match=r"not UTF-8 text \(byte 2\)"):
+        read_text(path, largest=100)
+    with pytest.raises(ClearloopError, match="cannot be read: embedded null"):
+        read_text("a\0b", largest=100)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
@@ -10,9 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from clearloop.kernels.simd import VECTOR_BYTES
-
-LANES = VECTOR_BYTES // 4
+LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8  # floats in a register
 CHAINS = 12  # independent sums: enough to hide the latency of an instruction
 
 

@@ -37,14 +37,20 @@ def main() -> None:
             for published in CARTPOLE:
                 penalty = evaluate(published.load(), task, surrogate=surrogate).penalty
                 scores.setdefault((published.file, track.name), []).append(penalty)
-    print(f"Models learned from {len(SEEDS)} batches of 10,000 transitions, seeds 0 to {SEEDS[-1]}; 1,024 starts.\n")
-    print("| controller | paper: model | model, published track | model, best track | paper: system | system |")
+    print(
+        f"Models learned from {len(SEEDS)} batches of 10,000 transitions, seeds 0 to {SEEDS[-1]}; 1,024 starts.\n"
+    )
+    print(
+        "| controller | paper: model | model, published track | model, best track | paper: system | system |"
+    )
     print("|---|---|---|---|---|---|")
     for published in CARTPOLE:
         ours = [Mean(scores[published.file, track.name]) for track in (PUBLISHED, BEST)]
         system = evaluate(published.load(), task)
         paper = [f"{value:.2f}" if value else "" for value in (published.model, published.system)]
-        print(f"| {published.title} | {paper[0]} | {ours[0]} | {ours[1]} | {paper[1]} | {system.penalty:.3f} |")
+        print(
+            f"| {published.title} | {paper[0]} | {ours[0]} | {ours[1]} | {paper[1]} | {system.penalty:.3f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -18,16 +18,23 @@ def test_a_file_takes_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError("no"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), ValueError("no"), KeyboardInterrupt()]
+)
 def test_what_goes_wrong_leaves_what_was_there(tmp_path: Path, error: BaseException) -> None:
     path = tmp_path / "x.txt"
     path.write_text("before")
     expected = ClearloopError if isinstance(error, OSError) else type(error)
-    with pytest.raises(expected), whole_file(path) as file:
-        file.write(b"half")
-        raise error
+    with pytest.raises(expected):
+        _write_half(path, error)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def _write_half(path: Path, error: BaseException) -> None:
+    with whole_file(path) as file:
+        file.write(b"half")
+        raise error
 
 
 @pytest.mark.parametrize("name", ["", ".", "gone/x", "folder"])

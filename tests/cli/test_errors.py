@@ -36,9 +36,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def is_one_line(done: Done) -> bool:
-    return done.code == 2 and done.out == "" and done.err.startswith("error: ") and len(done.err.splitlines()) == 1
+    return (
+        done.code == 2
+        and done.out == ""
+        and done.err.startswith("error: ")
+        and len(done.err.splitlines()) == 1
+    )
 
 
+COUNT = "expected a number from 1 to 1,048,576, or a .csv file"
+STEP = "expected NAME=VALUE@STEP, with a STEP below --steps 100"
 EVALUATE = "evaluate good.json --task cartpole "
 SIMULATE = "simulate good.json --task cartpole "
 ERRORS = {
@@ -55,35 +62,39 @@ ERRORS = {
     "show typo.json --task cartpole":
         "typo.json: outputs.force: unknown name 'thta' at column 1; did you mean 'theta'?",
     "show none.json": "none.json: cannot be read: No such file or directory",
-    "evaluate good.json --task cartpol": "no task 'cartpol': neither built in nor a .toml file; did you mean 'cartpole'?",
+    "evaluate good.json --task cartpol":
+        "no task 'cartpol': neither built in nor a .toml file; did you mean 'cartpole'?",
     "evaluate good.json --task none.toml": "none.toml: cannot be read: No such file or directory",
     "evaluate mixer.json --task noplant.toml":
         "task 'mixer' has no plant to test on: use --on model --run DIR",
     EVALUATE + "--on plant": "--on plant: expected system or model",
     EVALUATE + "--on model": "--on model needs --run DIR, the run directory that holds the model",
-    EVALUATE + "--starts 0": "--starts 0: expected a number from 1 to 1,048,576, or a .csv file",
-    EVALUATE + "--starts -5": "--starts -5: expected a number from 1 to 1,048,576, or a .csv file",
-    EVALUATE + "--starts 1e3": "--starts 1e3: expected a number from 1 to 1,048,576, or a .csv file",
-    EVALUATE + "--starts " + "9" * 5000: "expected a number from 1 to 1,048,576, or a .csv file",
-    EVALUATE + "--starts x.txt": "--starts x.txt: expected a number from 1 to 1,048,576, or a .csv file",
+    EVALUATE + "--starts 0": "--starts 0: " + COUNT,
+    EVALUATE + "--starts -5": "--starts -5: " + COUNT,
+    EVALUATE + "--starts 1e3": "--starts 1e3: " + COUNT,
+    EVALUATE + "--starts " + "9" * 5000: COUNT,
+    EVALUATE + "--starts x.txt": "--starts x.txt: " + COUNT,
     EVALUATE + "--starts none.csv": "none.csv: cannot be read: No such file or directory",
-    EVALUATE + "--starts missing.csv": "missing.csv: no column 'rho_dot'; the columns are: theta, theta_dot, rho",
+    EVALUATE + "--starts missing.csv":
+        "missing.csv: no column 'rho_dot'; the columns are: theta, theta_dot, rho",
     EVALUATE + "--starts text.csv": "text.csv: column 'rho' has 1 text cell in row 2, first 'x'",
     EVALUATE + "--starts empty_cell.csv": "empty_cell.csv: column 'rho' has 1 empty cell in row 2",
-    EVALUATE + "--starts infinite.csv": "infinite.csv: column 'rho' has 1 infinite cell in row 1, first 'inf'",
+    EVALUATE + "--starts infinite.csv":
+        "infinite.csv: column 'rho' has 1 infinite cell in row 1, first 'inf'",
     EVALUATE + "--starts no_rows.csv": "no_rows.csv: expected at least one row of states to start from",
     EVALUATE + "--starts large.csv": "starts: expected numbers from -1e+12 to 1e+12",
     EVALUATE + "--starts empty.csv": "empty.csv: is damaged, or no csv file",
     SIMULATE + "--start theta": "--start theta: expected NAME=VALUE, such as theta=0.3",
     SIMULATE + "--start theta=abc": "--start theta=abc: expected NAME=VALUE, such as theta=0.3",
     SIMULATE + "--start theta=nan": "--start theta=nan: expected NAME=VALUE, such as theta=0.3",
-    SIMULATE + "--start thta=1": "--start: 'thta' is not a state of the task; did you mean 'theta'?",
+    SIMULATE + "--start thta=1": "start: 'thta' is not a state of the task; did you mean 'theta'?",
     SIMULATE + "--start theta=1e300": "starts: expected numbers from -1e+12 to 1e+12",
-    SIMULATE + "--setpoint theta=1": "--setpoint: 'theta' is not a state with a setpoint of the task; there is rho",
-    SIMULATE + "--setpoint rho=1@": "--setpoint rho=1@: expected NAME=VALUE@STEP, with a STEP below --steps 100",
-    SIMULATE + "--setpoint rho=1@x": "--setpoint rho=1@x: expected NAME=VALUE@STEP, with a STEP below --steps 100",
-    SIMULATE + "--setpoint rho=1@100": "--setpoint rho=1@100: expected NAME=VALUE@STEP, with a STEP below --steps 100",
-    SIMULATE + "--setpoint rho=1@" + "9" * 5000: "with a STEP below --steps 100",
+    SIMULATE + "--setpoint theta=1":
+        "setpoint: 'theta' is not a state with a setpoint of the task; there is rho",
+    SIMULATE + "--setpoint rho=1@": "--setpoint rho=1@: " + STEP,
+    SIMULATE + "--setpoint rho=1@x": "--setpoint rho=1@x: " + STEP,
+    SIMULATE + "--setpoint rho=1@100": "--setpoint rho=1@100: " + STEP,
+    SIMULATE + "--setpoint rho=1@" + "9" * 5000: STEP,
     SIMULATE + "--steps 0": "Invalid value for '--steps': ",
     SIMULATE + "--steps x": "Invalid value for '--steps': ",
     SIMULATE + "--out x.pdf": "--out x.pdf: expected a name that ends in .csv or .png or .svg",
@@ -94,7 +105,8 @@ ERRORS = {
     "data make cartpole --out x.txt": "--out x.txt: expected a name that ends in .csv or .parquet",
     "data make cartpole --size 0 --out x.csv": "Invalid value for '--size': ",
     "data make cartpole --size 5 --out gone/x.csv": "cannot be written: No such file or directory",
-    "data make noplant.toml --out x.csv": "task 'mixer' has no [plant] to draw a batch from: give a log with --data",
+    "data make noplant.toml --out x.csv":
+        "task 'mixer' has no [plant] to draw a batch from: give a log with --data",
     "data make broken.toml --out x.csv": "broken.toml: broken TOML: Invalid value (at line 1, column 8)",
     "data check none.csv --task cartpole": "none.csv: cannot be read: No such file or directory",
     "data check good.json --task cartpole": "good.json: expected a file that ends in .csv or .parquet",
@@ -121,11 +133,15 @@ def test_a_picture_is_not_left_half_drawn(run: Run, folder: Path) -> None:
 
 
 cells = st.sampled_from(["", "0", "1", "-0.5", "1e300", "nan", "inf", "true", "abc", '"', "2024-01-01", "θ"])
-names = st.sampled_from(["theta", "theta_dot", "rho", "rho_dot", "force", "episode", "time", "reward", "terminal", "x"])
+names = st.sampled_from(
+    ["theta", "theta_dot", "rho", "rho_dot", "force", "episode", "time", "reward", "terminal", "x"]
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(header=st.lists(names, min_size=1, max_size=10), rows=st.lists(st.lists(cells, max_size=10), max_size=6))
+@given(
+    header=st.lists(names, min_size=1, max_size=10), rows=st.lists(st.lists(cells, max_size=10), max_size=6)
+)
 def test_any_log_gets_a_verdict_or_one_line(
     run: Run, folder: Path, header: list[str], rows: list[list[str]]
 ) -> None:
@@ -139,6 +155,8 @@ def test_any_log_gets_a_verdict_or_one_line(
 
 
 def test_good_values_in_a_log_of_any_type_are_read(run: Run, folder: Path) -> None:
-    frame = pl.DataFrame({"theta": [1, 0], "theta_dot": [0, 0], "rho": ["0.5", " 1 "], "rho_dot": [True, False]})
+    frame = pl.DataFrame(
+        {"theta": [1, 0], "theta_dot": [0, 0], "rho": ["0.5", " 1 "], "rho_dot": [True, False]}
+    )
     frame.write_csv(folder / "types.csv")
     assert run(*EVALUATE.split(), "--starts", "types.csv").code == 0

@@ -32,7 +32,9 @@ def test_errors_leave_no_traceback() -> None:
 def test_output_is_utf8_whatever_the_locale_says(published: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     done = subprocess.run(
-        [*COMMAND, "show", published / "gprl.json", "--task", "cartpole"], capture_output=True, env=environment
+        [*COMMAND, "show", published / "gprl.json", "--task", "cartpole"],
+        capture_output=True,
+        env=environment,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert "-10 … 10 N" in done.stdout.decode()
@@ -52,7 +54,7 @@ def test_a_reader_that_goes_away_is_no_error(published: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-def test_a_full_disk_is_one_line(published: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line(published: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         arguments = ["show", str(published / "none.json")]
         done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
@@ -81,7 +83,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(published: Path, tmp_path: Pa
     )
     try:
         with pytest.raises(subprocess.TimeoutExpired):
-            process.communicate(timeout=4)  # it is at work
+            process.communicate(timeout=3)  # it is at work
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=20)
     finally:

@@ -6,30 +6,48 @@ from clearloop.task import Task
 CARTPOLE = Task.load("cartpole")
 
 TEXTS = {
-    "equation": """{"clearloop": 1, "kind": "equation",
-        "outputs": {"force": "69.8*theta + 20*theta_dot + 10*rho + 9.4*rho_dot"}}""",
-    "lagging equation": """{"clearloop": 1, "kind": "equation", "setpoint": {"rho": 0.3}, "outputs": {"force":
-        "if(abs(theta) > 0.12, 9 + theta, 66*theta) + 19*theta_dot[t-1] + 9*rho[t-3] + 8*rho_dot + rho.setpoint
-         - theta[t-9]/(0.65 + theta_dot[t-8]) + 0.1*force[t-1] - 0.05*force[t-2] + tanh(exp(rho)) * sin(rho)"}}""",
-    "linear": """{"clearloop": 1, "kind": "linear", "setpoint": {"rho": -0.4},
-        "gains": {"force": {"rho": 2.8, "theta": 38.8, "rho_dot": 3.9, "theta_dot[t-1]": 10.1, "force[t-1]": 0.1}}}""",
-    "pid": """{"clearloop": 1, "kind": "pid", "outputs": {"force": {"scale": 10.0, "loops": [
-        {"input": "theta", "weight": 0.95, "kp": -8.58, "ki": -0.15186, "kd": -121.19, "window": 40},
-        {"input": "rho", "weight": 0.05, "kp": -25.62, "ki": -0.1548, "kd": -1060.03, "window": 28},
-        {"input": "theta", "kp": 0, "kd": -0.5}]}}}""",
-    "fuzzy": """{"clearloop": 1, "kind": "fuzzy", "outputs": {"force": {"scale": 10.0, "alpha": 3.1, "rules": [
-        {"if": {"theta": {"center": 0.4, "width": 0.39}, "theta_dot": {"center": 1, "width": 1.16},
-                "rho": {"center": 0.5, "width": 1.16}, "rho_dot": {"center": 0.5, "width": 1.2}}, "then": 0.9},
-        {"if": {"theta": {"center": -0.4, "width": 0.39}, "theta_dot": {"center": -1, "width": 1.16},
-                "rho[t-1]": {"center": -0.5, "width": 1.16}, "rho_dot": {"center": -0.5, "width": 1.2}}, "then": -0.9},
-        {"if": {"rho_dot": {"center": 5, "width": 0.05}}, "then": 0.1}]}}}""",
-    "network": """{"clearloop": 1, "kind": "network", "inputs": ["theta", "theta_dot", "rho", "rho_dot", "theta[t-1]"],
-        "layers": [{"weights": [[3.1, 0.9, 0.4, 0.3, 1.2], [-2.0, -0.8, -0.5, -0.4, 0.1], [1, 2, 3, 4, 5]],
-                    "bias": [0.1, -0.2, 0.05], "activation": "tanh"},
-                   {"weights": [[1.5, -1.2, 0.1], [0.3, 0.2, -0.1]], "bias": [0.0, 0.3], "activation": "relu"},
-                   {"weights": [[2.0, 0.5], [0.1, 0.2]], "bias": [-0.9, 0.1], "activation": "sigmoid"},
-                   {"weights": [[3.0, 0.1]], "bias": [-1.4]}],
-        "outputs": {"force": {"scale": 10.0}}}""",
-}  # fmt: skip
+    "equation": """{
+  "clearloop": 1, "kind": "equation",
+  "outputs": {"force": "69.8*theta + 20*theta_dot + 10*rho + 9.4*rho_dot"}
+}""",
+    "lagging equation": """{
+  "clearloop": 1, "kind": "equation", "setpoint": {"rho": 0.3},
+  "outputs": {"force": "if(abs(theta) > 0.12, 9 + theta, 66*theta) + 19*theta_dot[t-1] + 9*rho[t-3]\
+ + 8*rho_dot - theta[t-9]/(0.65 + theta_dot[t-8]) + 0.1*force[t-1] - 0.05*force[t-2]\
+ + rho.setpoint + tanh(exp(rho))*sin(rho)"}
+}""",
+    "linear": """{
+  "clearloop": 1, "kind": "linear", "setpoint": {"rho": -0.4},
+  "gains": {"force": {"rho": 2.8, "theta": 38.8, "rho_dot": 3.9, "theta_dot[t-1]": 10.1, "force[t-1]": 0.1}}
+}""",
+    "pid": """{
+  "clearloop": 1, "kind": "pid",
+  "outputs": {"force": {"scale": 10.0, "loops": [
+    {"input": "theta", "weight": 0.95, "kp": -8.58, "ki": -0.15186, "kd": -121.19, "window": 40},
+    {"input": "rho", "weight": 0.05, "kp": -25.62, "ki": -0.1548, "kd": -1060.03, "window": 28},
+    {"input": "theta", "kp": 0, "kd": -0.5}]}}
+}""",
+    "fuzzy": """{
+  "clearloop": 1, "kind": "fuzzy",
+  "outputs": {"force": {"scale": 10.0, "alpha": 3.1, "rules": [
+    {"if": {"theta": {"center": 0.4, "width": 0.39}, "theta_dot": {"center": 1, "width": 1.16},
+            "rho": {"center": 0.5, "width": 1.16}, "rho_dot": {"center": 0.5, "width": 1.2}}, "then": 0.9},
+    {"if": {"theta": {"center": -0.4, "width": 0.39}, "theta_dot": {"center": -1, "width": 1.16},
+            "rho[t-1]": {"center": -0.5, "width": 1.16}, "rho_dot": {"center": -0.5, "width": 1.2}},
+     "then": -0.9},
+    {"if": {"rho_dot": {"center": 5, "width": 0.05}}, "then": 0.1}]}}
+}""",
+    "network": """{
+  "clearloop": 1, "kind": "network",
+  "inputs": ["theta", "theta_dot", "rho", "rho_dot", "theta[t-1]"],
+  "layers": [
+    {"weights": [[3.1, 0.9, 0.4, 0.3, 1.2], [-2.0, -0.8, -0.5, -0.4, 0.1], [1, 2, 3, 4, 5]],
+     "bias": [0.1, -0.2, 0.05], "activation": "tanh"},
+    {"weights": [[1.5, -1.2, 0.1], [0.3, 0.2, -0.1]], "bias": [0.0, 0.3], "activation": "relu"},
+    {"weights": [[2.0, 0.5], [0.1, 0.2]], "bias": [-0.9, 0.1], "activation": "sigmoid"},
+    {"weights": [[3.0, 0.1]], "bias": [-1.4]}],
+  "outputs": {"force": {"scale": 10.0}}
+}""",
+}
 
-KINDS: dict[str, Controller] = {name: from_json(text.replace("\n", " ")) for name, text in TEXTS.items()}
+KINDS: dict[str, Controller] = {name: from_json(text) for name, text in TEXTS.items()}

@@ -1,6 +1,7 @@
 """Random controllers of every kind for the cart-pole: extreme numbers, odd names, fields left out."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,11 +21,15 @@ def numbers() -> SearchStrategy[float]:
 
 def lines() -> SearchStrategy[str]:
     characters = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"))
-    return st.sampled_from(["θ̈ controller", "调节器", 'a"b', "$x$ 😀"]) | st.text(characters, min_size=1, max_size=200)
+    return st.sampled_from(["θ̈ controller", "调节器", 'a"b', "$x$ 😀"]) | st.text(
+        characters, min_size=1, max_size=200
+    )
 
 
 def some(names: tuple[str, ...] = NAMES) -> SearchStrategy[list[str]]:
-    return st.lists(st.sampled_from(names), min_size=1, max_size=4, unique_by=lambda name: name.split("[")[0].strip())
+    return st.lists(
+        st.sampled_from(names), min_size=1, max_size=4, unique_by=lambda name: name.split("[")[0].strip()
+    )
 
 
 def formulas() -> SearchStrategy[str]:
@@ -54,9 +59,12 @@ def networks(draw: st.DrawFn) -> dict[str, Any]:
     inputs = draw(some())
     widths = [len(inputs), *draw(st.lists(st.integers(1, 3), max_size=3)), 1]
     layers = []
-    for before, after in zip(widths, widths[1:], strict=False):
+    for before, after in pairwise(widths):
         row = st.lists(numbers(), min_size=before, max_size=before)
-        layer = {"weights": [draw(row) for _ in range(after)], "bias": [draw(numbers()) for _ in range(after)]}
+        layer = {
+            "weights": [draw(row) for _ in range(after)],
+            "bias": [draw(numbers()) for _ in range(after)],
+        }
         activation = draw(st.sampled_from([None, "identity", "relu", "tanh", "sigmoid"]))
         layers.append({**layer, "activation": activation} if activation else layer)
     return {"inputs": inputs, "layers": layers, "outputs": {"force": draw(optional(scale=numbers()))}}
@@ -97,7 +105,9 @@ def tables(kind: str) -> SearchStrategy[dict[str, Any]]:
         units=optional(theta=st.sampled_from(["°", "rad", ""]), force=st.just("N")),
         dt=st.floats(1e-9, 1e9),
     )
-    return st.builds(lambda head, body: {"clearloop": 1, "kind": kind, **head, **body}, fields, BODIES[kind]())
+    return st.builds(
+        lambda head, body: {"clearloop": 1, "kind": kind, **head, **body}, fields, BODIES[kind]()
+    )
 
 
 def files(kind: str) -> SearchStrategy[str]:

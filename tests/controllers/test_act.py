@@ -61,11 +61,14 @@ def test_a_pid_sums_over_its_window_and_takes_differences_of_one_step() -> None:
     loop = {"input": "rho", "weight": 0.5, "kp": 2.0, "ki": 3.0, "kd": 5.0, "window": 3}
     pid = PID.model_validate({"outputs": {"force": {"scale": 10.0, "loops": [loop]}}})
     values, aims = [1.0, 4.0, 2.0, 7.0, -1.0], [0.0, 0.0, 6.0, 6.0, 6.0]
-    errors = [aim - value for aim, value in zip(aims, values, strict=True)]  # each with the setpoint of its time
+    # Each error is with the setpoint of its own time: −1, −4, 4, −1, 7.
     expected = [
-        10 * 0.5 * (2 * errors[t] + 3 * sum(errors[max(0, t - 2) : t + 1]) + 5 * (errors[t] - errors[max(0, t - 1)]))
-        for t in range(5)
-    ]  # fmt: skip
+        10 * 0.5 * (2 * -1 + 3 * -1),
+        10 * 0.5 * (2 * -4 + 3 * (-1 - 4) + 5 * (-4 + 1)),
+        10 * 0.5 * (2 * 4 + 3 * (-1 - 4 + 4) + 5 * (4 + 4)),
+        10 * 0.5 * (2 * -1 + 3 * (-4 + 4 - 1) + 5 * (-1 - 4)),
+        10 * 0.5 * (2 * 7 + 3 * (4 - 1 + 7) + 5 * (7 + 1)),
+    ]
     assert forces(pid, [{"rho": value} for value in values], aims) == pytest.approx(expected, rel=1e-15)
 
 
@@ -107,7 +110,10 @@ def test_a_network_layer_by_layer() -> None:
     network = KINDS["network"]
     assert isinstance(network, NetworkController)
     x = np.array([0.1, -0.5, 0.7 - 0.2, 0.3, 0.1])
-    x = np.tanh(np.array([[3.1, 0.9, 0.4, 0.3, 1.2], [-2.0, -0.8, -0.5, -0.4, 0.1], [1, 2, 3, 4, 5]]) @ x + [0.1, -0.2, 0.05])
+    x = np.tanh(
+        np.array([[3.1, 0.9, 0.4, 0.3, 1.2], [-2.0, -0.8, -0.5, -0.4, 0.1], [1, 2, 3, 4, 5]]) @ x
+        + [0.1, -0.2, 0.05]
+    )
     x = np.maximum(np.array([[1.5, -1.2, 0.1], [0.3, 0.2, -0.1]]) @ x + [0.0, 0.3], 0)
     x = 1 / (1 + np.exp(-(np.array([[2.0, 0.5], [0.1, 0.2]]) @ x + [-0.9, 0.1])))
     expected = 10 * float(np.array([3.0, 0.1]) @ x - 1.4)
@@ -141,7 +147,9 @@ def test_infinite_observations_are_limited_as_formulas_read_them() -> None:
 
 
 def test_several_actions_each_by_their_name() -> None:
-    text = """{"clearloop": 1, "kind": "linear", "gains": {"b": {"x": 2.0}, "a": {"x": 3.0, "b[t-1]": 1.0}}}"""
+    text = (
+        """{"clearloop": 1, "kind": "linear", "gains": {"b": {"x": 2.0}, "a": {"x": 3.0, "b[t-1]": 1.0}}}"""
+    )
     linear = from_json(text)
     memory = linear.reset()
     assert linear.act({"x": 1.0}, memory) == {"b": 2.0, "a": 3.0}

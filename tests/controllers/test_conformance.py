@@ -13,7 +13,7 @@ from tests.controllers import strategies
 from tests.controllers.kinds import CARTPOLE, KINDS
 
 ALL_KINDS = ("equation", "linear", "pid", "fuzzy", "network")
-EXAMPLES = settings(max_examples=40, deadline=None)
+EXAMPLES = settings(max_examples=25, deadline=None)
 
 kinds = pytest.mark.parametrize("kind", ALL_KINDS)
 any_file = st.data()

@@ -15,7 +15,7 @@ from tests.controllers.kinds import KINDS, TEXTS
 
 EXAMPLES = settings(max_examples=150, deadline=None)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["equation", "pid"]),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("pid"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
@@ -63,29 +63,31 @@ def test_one_value_replaced_by_any_other(data: st.DataObject, kind: str) -> None
 def test_truncated_anywhere(kind: str) -> None:
     text = " ".join(TEXTS[kind].split())
     for length in range(len(text)):
-        with pytest.raises(ClearloopError, match="^file.json: "):
+        with pytest.raises(ClearloopError, match=r"^file\.json: "):
             from_json(text[:length], source="file.json")
 
 
+VERSION = 'expected a JSON object with "clearloop": 1, the version of the format'
+EQUATION = '{"clearloop": 1, "kind": "equation", "outputs": {"force": "1"}, '
+LINEAR = '{"clearloop": 1, "kind": "linear", "gains": {"force": '
 DAMAGED = {
     "": "broken JSON in line 1, column 1: Expecting value",
-    "[]": 'expected a JSON object with "clearloop": 1, the version of the format',
-    '{"kind": "pid"}': 'expected a JSON object with "clearloop": 1, the version of the format',
-    '{"clearloop": 2, "kind": "tree"}': 'expected a JSON object with "clearloop": 1, the version of the format',
+    "[]": VERSION,
+    '{"kind": "pid"}': VERSION,
+    '{"clearloop": 2, "kind": "tree"}': VERSION,
     '{"clearloop": 1, "kind": ["pid"]}': "is no kind of controller",
-    '{"clearloop": 1,\n "kind": "pid" "outputs"}': "broken JSON in line 2, column 16: Expecting ',' delimiter",
-    '{"clearloop": 1, "kind": "linear", "gains": {"force": {"theta": NaN}}}': "NaN is not a number",
-    '{"clearloop": 1, "kind": "linear", "gains": {"force": {"theta": -Infinity}}}': "-Infinity is not a number",
-    '{"clearloop": 1, "kind": "linear", "gains": {"force": {"theta": 1e999}}}': "gains.force.theta: expected a number",
-    '{"clearloop": 1, "kind": "linear", "gains": {"force": {"theta": 1, "rho": 2, "theta": 3}}}':
-        "the key 'theta' stands twice in one object",
-    '{"clearloop": 1, "kind": "equation", "outputs": {"force": "1"}, "name": "\\ud800"}': "name: expected one line",
+    '{"clearloop": 1,\n "kind": "pid" "x"}': "broken JSON in line 2, column 16: Expecting ',' delimiter",
+    LINEAR + '{"theta": NaN}}}': "NaN is not a number",
+    LINEAR + '{"theta": -Infinity}}}': "-Infinity is not a number",
+    LINEAR + '{"theta": 1e999}}}': "gains.force.theta: expected a number",
+    LINEAR + '{"theta": 1, "rho": 2, "theta": 3}}}': "the key 'theta' stands twice in one object",
+    EQUATION + '"name": "\\ud800"}': "name: expected one line",
+    EQUATION + '"\\u001b[2J": 1}': r"unknown key '\x1b[2J'",
+    EQUATION + '"dt": 0}': "dt: expected a number greater than 0",
     '{"clearloop": 1, "kind": "equation", "outputs": {"\\ud800": "1"}}': "outputs",
-    '{"clearloop": 1, "kind": "equation", "outputs": {"force": "1"}, "\\u001b[2J": 1}': r"unknown key '\x1b[2J'",
-    '{"clearloop": 1, "kind": "equation", "outputs": {"force": "1"}, "dt": 0}': "dt: expected a number greater than 0",
-    '{"clearloop": 1, "kind": "equation", "outputs": {"force": 1}}': "outputs.force: expected a formula in quotes",
+    '{"clearloop": 1, "kind": "equation", "outputs": {"force": 1}}': "expected a formula in quotes",
     '{"clearloop": 1, "kind": "equation", "outputs": {}}': "outputs: expected at least one entry",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", DAMAGED)

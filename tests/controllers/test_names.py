@@ -10,7 +10,7 @@ from clearloop.errors import ClearloopError
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS
 
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "outputs.force: unknown name 'thta' at column 4; did you mean 'theta'?": {
         "kind": "equation", "outputs": {"force": "2 *thta"}},
     "gains.force: unknown name 'roh' at column 1; did you mean 'rho'?": {
@@ -26,7 +26,8 @@ WRONG = {
         "outputs": {"force": {}}},
     "outputs: 'froce' is not an action of the task; did you mean 'force'?": {
         "kind": "equation", "outputs": {"froce": "1"}},
-    "gains: 'u' is not an action of the task; there is force": {"kind": "linear", "gains": {"u": {"theta": 1}}},
+    "gains: 'u' is not an action of the task; there is force": {
+        "kind": "linear", "gains": {"u": {"theta": 1}}},
     "limits: 'forc' is not an action of the task; did you mean 'force'?": {
         "kind": "equation", "outputs": {"force": "1"}, "limits": {"forc": [0, 1]}},
     "units: 'forc' is not a state or an action of the task; did you mean 'force'?": {
@@ -52,7 +53,7 @@ def test_what_the_task_does_not_have_is_named_with_its_place(message: str) -> No
     assert str(caught.value) == message
 
 
-UNREADABLE = {
+UNREADABLE: dict[str, dict[str, Any]] = {
     "controller: outputs.force: expected a value, found the end of the formula at column 8": {
         "kind": "equation", "outputs": {"force": "theta +"}},
     "controller: outputs.force: 'force' is being chosen; it can be read from [t-1] on": {

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, Equation, Linear
 from clearloop.errors import ClearloopError
@@ -14,7 +15,9 @@ MIXING = Equation(
     outputs={"burner": "1 - heat[t-2] + 0.3*inlet[t-1]", "inlet": "0.4*level[t-1] - burner[t-2] + 0.2"},
     setpoint={"level": 0.75},
 )
-GAINS = Linear(gains={"burner": {"heat": -0.5, "level": 0.7}, "inlet": {"level[t-2]": -0.4, "burner[t-1]": 0.1}})
+GAINS = Linear(
+    gains={"burner": {"heat": -0.5, "level": 0.7}, "inlet": {"level[t-2]": -0.4, "burner[t-1]": 0.1}}
+)
 
 
 def act_out(controller: Controller, start: tuple[float, float]) -> tuple[float, bool]:
@@ -61,13 +64,16 @@ def test_starts_are_the_scoring_set_the_first_of_it_or_given() -> None:
     [np.zeros((2, 3)), np.zeros(4), np.zeros((0, 4)), np.full((1, 4), np.nan), np.full((3, 4), 1e13)],
     ids=lambda starts: str(starts.shape),
 )
-def test_starts_that_are_none_are_refused(starts: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_starts_that_are_none_are_refused(starts: NDArray[np.float64]) -> None:
     with pytest.raises(ClearloopError, match="starts: expected"):
         evaluate(KINDS["pid"], CARTPOLE, starts=starts)
 
 
 def test_setpoints_the_controllers_then_the_tasks() -> None:
-    near, far = (Equation(outputs={"force": "70*theta + 20*theta_dot + 10*rho + 9*rho_dot"}, setpoint={"rho": aim}) for aim in (0.0, 1.4))
+    near, far = (
+        Equation(outputs={"force": "70*theta + 20*theta_dot + 10*rho + 9*rho_dot"}, setpoint={"rho": aim})
+        for aim in (0.0, 1.4)
+    )
     start = np.array([[0.0, 0.0, 1.4, 0.0]])
     assert evaluate(far, CARTPOLE, starts=start).penalty == 0.0
     assert evaluate(near, CARTPOLE, starts=start).penalty > 0.5

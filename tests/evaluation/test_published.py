@@ -35,4 +35,6 @@ def test_the_hardware_equation_has_lags_and_a_division() -> None:
 def test_every_example_survives_a_round_trip(path: Path) -> None:
     controller = load(path)
     assert from_json(to_json(controller)) == controller
-    assert from_json(to_json(controller.for_task(CARTPOLE))).for_task(CARTPOLE) == controller.for_task(CARTPOLE)
+    assert from_json(to_json(controller.for_task(CARTPOLE))).for_task(CARTPOLE) == controller.for_task(
+        CARTPOLE
+    )

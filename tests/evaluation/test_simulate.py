@@ -72,3 +72,10 @@ def test_what_is_too_large_for_the_engine_is_refused() -> None:
         simulate(KINDS["pid"], CARTPOLE, start={"theta": 1e300}, steps=1)
     with pytest.raises(ClearloopError, match=r"setpoints: expected numbers from -1e\+12 to 1e\+12"):
         simulate(KINDS["pid"], CARTPOLE, setpoints=[SetpointChange("rho", -1e13, 0)], steps=1)
+
+
+def test_names_that_the_task_does_not_have_are_refused() -> None:
+    with pytest.raises(ClearloopError, match="start: 'thta' is not a state of the task; did you mean"):
+        simulate(KINDS["pid"], CARTPOLE, start={"thta": 0.1})
+    with pytest.raises(ClearloopError, match="setpoint: 'theta' is not a state with a setpoint of the task"):
+        simulate(KINDS["pid"], CARTPOLE, setpoints=[SetpointChange("theta", 0.1, 0)])

@@ -56,7 +56,7 @@ def test_a_hundred_steps_on_the_plant_equal_the_twins(kind: str, setpoints: NDAr
     assert not expected.failed.all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["lagging equation", "linear", "pid"])
 def test_penalties_are_those_of_the_twin(kind: str) -> None:
     controller = KINDS[kind].for_task(CARTPOLE)
     result = evaluate(controller, CARTPOLE, starts=STARTS)

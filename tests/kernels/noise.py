@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from clearloop.expression import Expression, Number, Operation, Variable, evaluate, fold
-from clearloop.expression.meanings import read
+from clearloop.expression.meanings import read, saturated
 
 TRIES = 12
 
@@ -14,7 +14,7 @@ TRIES = 12
 def spread(
     formula: Expression, at: Mapping[Variable, float], noise: float, exact: AbstractSet[str], seed: int
 ) -> float:
-    """The largest change in the value when all operations but the exact ones are off by `noise` times theirs."""
+    """The largest change in the value when every operation that is not exact is off by ±`noise` of it."""
     rng = np.random.default_rng(seed)
 
     def leaf(node: Number | Variable) -> float:
@@ -22,8 +22,9 @@ def spread(
 
     def noisy(operation: Operation, arguments: Sequence[float]) -> float:
         value = operation.meaning(*arguments)
-        return value if operation.name in exact else value * (1 + noise * rng.choice([-1, -0.3, 0.3, 1]))
+        if operation.name in exact:
+            return value
+        return saturated(value * (1 + noise * float(rng.choice([-1, -0.3, 0.3, 1]))))
 
     meant = evaluate(formula, at)
-    with np.errstate(over="ignore"):
-        return max(abs(fold(formula, leaf, noisy) - meant) for _ in range(TRIES))
+    return max(abs(fold(formula, leaf, noisy) - meant) for _ in range(TRIES))

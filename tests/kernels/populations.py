@@ -1,5 +1,6 @@
 """Random populations of every kind for two states, two actions and a history of two."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,14 +63,21 @@ def alone(policies: Policies, p: int, starts: int) -> Policies:
 def make_system(dtype: Any, members: int = 2) -> System:
     """Networks 8-9-1 for the changes of the states and 2-5-3 for the class of the reward."""
     rng = np.random.default_rng(0)
-    networks = [_networks(rng, 2 * members, (8, 9, 1), 0.3, dtype), _networks(rng, members, (2, 5, 3), 1, dtype)]
+    networks = [
+        _networks(rng, 2 * members, (8, 9, 1), 0.3, dtype),
+        _networks(rng, members, (2, 5, 3), 1, dtype),
+    ]
     none = make_rig(dtype).dynamics(["0", "0"], False, {})
     dynamics: Dynamics = none._replace(kind=NETWORKS, networks=networks[0])
-    reward: Reward = make_rig(dtype).reward("0")._replace(
-        kind=CLASSES,
-        networks=networks[1],
-        levels=np.array([0.0, -0.25, -1.0], dtype),
-        failing=np.array([False, False, True]),
+    reward: Reward = (
+        make_rig(dtype)
+        .reward("0")
+        ._replace(
+            kind=CLASSES,
+            networks=networks[1],
+            levels=np.array([0.0, -0.25, -1.0], dtype),
+            failing=np.array([False, False, True]),
+        )
     )
     return System(dynamics, reward, members)
 
@@ -77,7 +85,7 @@ def make_system(dtype: Any, members: int = 2) -> System:
 def _networks(
     rng: np.random.Generator, count: int, sizes: tuple[int, ...], scale: float, dtype: Any
 ) -> Networks:
-    size = sum((n_in + 1) * n_out for n_in, n_out in zip(sizes, sizes[1:], strict=False))
+    size = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
     numbers = rng.normal(0, scale, count * size).astype(dtype)
     return Networks(numbers, count, np.array(sizes), np.array([RELU, 0]))
 
@@ -110,6 +118,8 @@ def _programs(population: int, rng: np.random.Generator, dtype: Any) -> Policies
         "{0}",
         "log(abs(x*{1})) * cos({0}*w[t-1])",
     )
-    drawn = [[parse(rng.choice(texts).format(*rng.normal(0, 1, 2))) for _ in ACTIONS] for _ in range(population)]
+    drawn = [
+        [parse(rng.choice(texts).format(*rng.normal(0, 1, 2))) for _ in ACTIONS] for _ in range(population)
+    ]
     policies = make_rig(dtype).programs(drawn)
     return policies._replace(limits=np.array(LIMITS, dtype))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clearloop.expression import Expression, Variable, parse
+from clearloop.expression import Expression, Variable, parse, substitute
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, FORMULA, PROGRAM, Dynamics, Job, Policies, Reward
 from clearloop.plants.lowering import empty_networks, lower_programs
@@ -48,12 +48,10 @@ class Rig:
             return self.states.index(variable.name)
         return len(self.states) + self.feature(variable)
 
-    def programs(
-        self, controllers: Sequence[Sequence[Expression]], limit: float | None = None, slot: Any = None
-    ) -> Policies:
+    def programs(self, controllers: Sequence[Sequence[Expression]], limit: float | None = None) -> Policies:
         """A population of programs, each with a formula for every action."""
         formulas = [formula for controller in controllers for formula in controller]
-        code, operand, ends = lower_programs(formulas, slot or self.feature, self.dtype)
+        code, operand, ends = lower_programs(formulas, self.feature, self.dtype)
         width = len(self.actions)
         rows = np.arange(len(controllers))[:, None] * width + np.arange(width + 1)
         bound = np.finfo(self.dtype).max if limit is None else limit
@@ -84,9 +82,9 @@ class Rig:
             on_failure=np.array([on_failure.get(name, np.nan) for name in self.states], self.dtype),
         )
 
-    def reward(self, *formulas: str) -> Reward:
-        """A reward and, perhaps, a condition of failure."""
-        code, operand, spans = lower_programs([parse(text) for text in formulas], self.frame, self.dtype)
+    def reward(self, text: str, failure: str | None = None) -> Reward:
+        formulas = [parse(text)] if failure is None else [parse(text), parse(failure, kind="condition")]
+        code, operand, spans = lower_programs(formulas, self.frame, self.dtype)
         return Reward(
             kind=FORMULA,
             code=code,
@@ -104,7 +102,9 @@ class Rig:
         absorbing: bool = True,
         on_failure: Mapping[str, float] | None = None,
     ) -> System:
-        return System(self.dynamics(derivatives, absorbing, on_failure or {}), self.reward(*reward), members=1)
+        return System(
+            self.dynamics(derivatives, absorbing, on_failure or {}), self.reward(*reward), members=1
+        )
 
     def job(self, starts: Any, steps: int = 1, discount: float = 1.0, setpoints: Any = None) -> Job:
         aims = np.zeros((steps, len(self.states))) if setpoints is None else setpoints
@@ -123,8 +123,8 @@ def values(formulas: Sequence[Expression], variables: Sequence[Variable], inputs
     `inputs` [n, variables] become the starts of a plant with a state for each variable.
     """
     rig = Rig([f"s{k}" for k in range(len(variables))], dtype=dtype)
-    places = {variable: k for k, variable in enumerate(variables)}
-    policies = rig.programs([[formula] for formula in formulas], slot=places.__getitem__)
+    places = {variable: Variable(state) for variable, state in zip(variables, rig.states, strict=True)}
+    policies = rig.programs([[substitute(formula, places)] for formula in formulas])
     rollout = roll_out(policies, rig.plant(["0"] * len(variables)), rig.job(inputs), trajectories=True)
     assert rollout.actions is not None
     return rollout.actions[0, :, :, 0, 0]

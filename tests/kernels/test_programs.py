@@ -19,7 +19,7 @@ VARIABLES = [Variable(name) for name in ("x", "theta_dot", "θ")] + [
 ]
 LARGEST = Number(strategies.LARGEST)
 
-# Every example is a population of programs; that the examples stay the same keeps the suite's verdict the same.
+# Every example is a population of programs. They stay the same, so that the verdict does.
 populations = settings(
     max_examples=15,
     deadline=None,

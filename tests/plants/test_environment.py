@@ -13,7 +13,6 @@ from clearloop.plants.environment import PlantEnvironment
 from tests import twin
 from tests.plants.mixer import MIXER, course
 
-
 # Gymnasium would rather have actions in [-1, 1]; ours are in newtons, as the controllers' are.
 units = pytest.mark.filterwarnings("ignore:.*we recommend using a symmetric and normalized space")
 
@@ -66,7 +65,7 @@ def test_rewards_that_look_back_see_the_whole_episode() -> None:
     failures = 0
     for seed in range(20):
         start, _ = environment.reset(seed=seed)
-        steps, states, rewards = [], [start], []
+        steps, states, rewards = list[tuple[float, float]](), [start], []
         terminated = False
         while not terminated and len(steps) < 8:
             action = rng.uniform([-0.5, 0.0], [1.0, 2.0])

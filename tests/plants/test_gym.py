@@ -75,13 +75,28 @@ def test_failure_is_paid_to_the_end() -> None:
     np.testing.assert_allclose(result.penalties[0], expected.penalties, rtol=0, atol=1e-9)
 
 
+def test_what_terminates_without_failing_stays_where_it_is() -> None:
+    table = as_environment(CARTPOLE).model_dump(mode="json", exclude_none=True)
+    table["reward"]["cases"][0]["when"] = "abs(theta) > 2"  # the environment gives up at 0.7
+    task = Task.from_dict(table)
+    nothing = Equation(outputs={"force": "0"})
+    assert evaluate(nothing, task, starts=3).failures == 0
+    angles = simulate(nothing, task).states[0, :, 0]
+    assert 0.7 < abs(angles[-1]) < 1
+    assert angles[-1] == angles[-2]
+
+
 def test_one_trajectory_with_a_setpoint_that_changes() -> None:
     environment = PlantEnvironment()
     start, _ = environment.reset(seed=0)
     setpoints = [SetpointChange("rho", 0.8, 20)]
     outside = simulate(KINDS["pid"], as_environment(CARTPOLE), setpoints=setpoints, steps=140)
     inside = simulate(
-        KINDS["pid"], CARTPOLE, start=dict(zip(twin.STATES, start, strict=True)), setpoints=setpoints, steps=140
+        KINDS["pid"],
+        CARTPOLE,
+        start=dict(zip(twin.STATES, start, strict=True)),
+        setpoints=setpoints,
+        steps=140,
     )
     np.testing.assert_allclose(outside.states, inside.states, rtol=0, atol=1e-9)
     np.testing.assert_allclose(outside.actions, inside.actions, rtol=0, atol=1e-9)
@@ -96,20 +111,22 @@ def test_it_chooses_its_own_starts() -> None:
         simulate(SWING, task, start={"sine": 1.0})
 
 
+def environment(name: str) -> str:
+    return PENDULUM.replace("REWARD", OWN).replace("Pendulum-v1", name)
+
+
 WRONG = {
-    "gymnasium 'Pendulm-v1': Environment `Pendulm` doesn't exist": ('"Pendulum-v1"', '"Pendulm-v1"'),
-    "gymnasium 'no_such_module:Foo-v0': No module named 'no_such_module'": ('"Pendulum-v1"', '"no_such_module:Foo-v0"'),
-    r"Pendulum-v1 has an observation of shape \(3,\), \[states\] has 2": ("\nsine = {}", ""),
-    r"CartPole-v1 has an action of shape \(\), \[actions\] has 1": (
-        '"Pendulum-v1"', '"CartPole-v1"'),
+    "gymnasium 'Pendulm-v1': Environment `Pendulm` doesn't exist": environment("Pendulm-v1"),
+    "gymnasium 'no_such:Foo-v0': No module named 'no_such'": environment("no_such:Foo-v0"),
+    r"Pendulum-v1 has an observation of shape \(3,\), \[states\] has 2":
+        environment("Pendulum-v1").replace("\nsine = {}", ""),
+    r"CartPole-v1 has an action of shape \(\), \[actions\] has 1":
+        environment("CartPole-v1").replace("\nsine = {}", "\nsine = {}\nmore = {}"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("message", WRONG)
 def test_an_environment_that_does_not_fit_is_explained(message: str) -> None:
-    text = PENDULUM.replace("REWARD", OWN).replace(*WRONG[message])
-    if "CartPole" in text:
-        text = text.replace("theta_dot = {}\n", "theta_dot = {}\nmore = {}\n")
-    names = {name: 1.0 for name in ("cosine", "theta_dot")}
+    linear = Linear(gains={"torque": {"cosine": 1.0, "theta_dot": 1.0}})
     with pytest.raises(ClearloopError, match=f"task 'pendulum': {message}"):
-        evaluate(Linear(gains={"torque": names}), Task.from_toml(text), starts=1)
+        evaluate(linear, Task.from_toml(WRONG[message]), starts=1)

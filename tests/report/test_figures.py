@@ -43,13 +43,18 @@ def test_a_panel_for_each_state_and_action_with_setpoints_and_limits() -> None:
 def test_several_are_told_apart_by_a_legend() -> None:
     named = {f"controller {number}": trajectory(kind) for number, kind in enumerate([*KINDS, "pid"])}
     panels = draw_trajectories(named).axes
-    assert [text.get_text() for text in panels[0].get_legend().get_texts()] == list(named)
+    legend = panels[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == list(named)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_the_same_figure_gives_the_same_bytes(suffix: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        save_figure(draw_trajectories({"a": trajectory("pid"), "b": trajectory("linear")}), tmp_path / f"{name}.{suffix}")
+        save_figure(
+            draw_trajectories({"a": trajectory("pid"), "b": trajectory("linear")}),
+            tmp_path / f"{name}.{suffix}",
+        )
     content = (tmp_path / f"one.{suffix}").read_bytes()
     assert content == (tmp_path / f"two.{suffix}").read_bytes()
     assert len(content) > 10_000

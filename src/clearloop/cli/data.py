@@ -11,7 +11,7 @@ from clearloop.errors import ClearloopError
 MOST_TRANSITIONS = 100_000_000
 FORMATS = (".csv", ".parquet")
 
-data = typer.Typer(help="Make, examine and explain batches of logged transitions.", no_args_is_help=True)
+data = typer.Typer(help="Make and examine batches of logged transitions.", no_args_is_help=True)
 
 
 @data.command()
@@ -60,9 +60,9 @@ def check(
     if as_json:
         print_json(report.to_dict())
     else:
-        from clearloop.cli.terminal import table
+        from clearloop.cli.terminal import say, table
 
-        typer.echo(report.verdict)
+        say(report.verdict)
         table(("", "what", "found"), report.rows())
     if report.severity == "problem":
         raise typer.Exit(1)

@@ -21,6 +21,8 @@ from clearloop.errors import ClearloopError
 # Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
+INTERRUPTED = 130  # exit code
+
 app = typer.Typer(
     help="From the log of a plant to controllers that a person can read, check and sign.",
     no_args_is_help=True,
@@ -68,8 +70,7 @@ def main() -> NoReturn:
     except ClickException as error:
         _explain_usage(error)
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("interrupted", err=True)
-        os._exit(130)  # not sys.exit, which waits for threads that are at work in the engine
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone
         _give_up_output()
         sys.exit(1)
@@ -78,6 +79,9 @@ def main() -> NoReturn:
         _complain(f"{error.filename or 'output'}: {error.strerror or error}")
     except MemoryError:
         _complain("not enough memory for this")
+    if code == INTERRUPTED:  # typer, too, makes this of Ctrl-C
+        typer.echo("interrupted", err=True)
+        os._exit(INTERRUPTED)  # sys.exit would wait for threads that are at work in the engine
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -14,11 +14,10 @@ from clearloop.cli.options import (
     load_controller,
     parse_assignment,
 )
-from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
     from clearloop.evaluation import SetpointChange, Trajectory
-    from clearloop.task import Task
 
 MOST_STEPS = 1_000_000
 FORMATS = (".csv", ".png", ".svg")
@@ -62,8 +61,8 @@ def simulate(
         load_controller(controller, the_task),
         the_task,
         surrogate=find_surrogate(on, run, the_task),
-        start=_start(start or [], the_task),
-        setpoints=[_setpoint(text, the_task, steps) for text in setpoint or []],
+        start=dict(parse_assignment(text, "--start") for text in start or []),
+        setpoints=[_setpoint(text, steps) for text in setpoint or []],
         steps=steps,
     )
     _write(trajectory, out, controller.stem)
@@ -86,28 +85,13 @@ def _write(trajectory: "Trajectory", out: Path | None, label: str) -> None:
     typer.echo(f"{out}: {trajectory.actions.shape[1]:,} steps")
 
 
-def _start(texts: list[str], task: "Task") -> dict[str, float]:
-    start = dict(parse_assignment(text, "--start") for text in texts)
-    for name in start:
-        _check_name(name, task.state_names, "--start", "a state")
-    return start
-
-
-def _setpoint(text: str, task: "Task", steps: int) -> "SetpointChange":
+def _setpoint(text: str, steps: int) -> "SetpointChange":
     from clearloop.evaluation import SetpointChange
 
     assignment, at, step = text.partition("@")
     name, value = parse_assignment(assignment, "--setpoint")
-    _check_name(name, tuple(task.setpoints), "--setpoint", "a state with a setpoint")
     if at and not (step.isdecimal() and len(step) <= len(str(MOST_STEPS)) and int(step) < steps):
         raise ClearloopError(
             f"--setpoint {text}: expected NAME=VALUE@STEP, with a STEP below --steps {steps}"
         )
     return SetpointChange(name, value, int(step or 0))
-
-
-def _check_name(name: str, known: tuple[str, ...], option: str, what: str) -> None:
-
-    if name not in known:
-        hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"
-        raise ClearloopError(f"{option}: {quoted(name)} is not {what} of the task{hint}")

@@ -22,12 +22,13 @@ def say(text: str) -> None:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """Broken before signs and words, so that a formula goes on with its sign; if need be, before * and /."""
-    indent = " " * (len(text) - len(text.lstrip()) + 4)
-    glued = re.sub(r" ([-+<>]|[<>=!]=|and|or) ", " \\1\0", text.replace(" = ", "\0=\0"))
-    lines = textwrap.wrap(
-        glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    first = text[: len(text) - len(text.lstrip())]
+    indent = first + "    "
+    glued = re.sub(r" ([-+<>]|[<>=!]=|and|or) ", " \\1\0", text.strip().replace(" = ", "\0=\0"))
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
-    return [piece for line in lines for piece in _cut(line.replace("\0", " "), width, indent)]
+    return [piece for line in wrapper.wrap(glued) for piece in _cut(line.replace("\0", " "), width, indent)]
 
 
 def _cut(line: str, width: int, indent: str) -> Iterator[str]:

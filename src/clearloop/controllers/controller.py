@@ -1,15 +1,15 @@
 """What all controllers have in common: the fields of their files, limits, setpoints and memory."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
 from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
-from clearloop.controllers.reading import Known
-from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.controllers.reading import Known, check_names
+from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable, is_name
 from clearloop.expression.meanings import READ_LIMIT
 from clearloop.task import Task
@@ -144,10 +144,10 @@ class Controller(Table):
 
     def _check(self, task: Task) -> None:
         names = (*task.state_names, *task.action_names)
-        _known(self.chosen_in, self.actions, "an action", task.action_names)
-        _known("limits", self.limits, "an action", task.action_names)
-        _known("units", self.units, "a state or an action", names)
-        _known("setpoint", self.setpoint, "a state with a setpoint", tuple(task.setpoints))
+        check_names(self.chosen_in, self.actions, "an action", task.action_names)
+        check_names("limits", self.limits, "an action", task.action_names)
+        check_names("units", self.units, "a state or an action", names)
+        check_names("setpoint", self.setpoint, "a state with a setpoint", tuple(task.setpoints))
         for name in task.action_names:
             if name not in self.actions:
                 raise ClearloopError(f"{self.chosen_in}: missing action '{name}' of task '{task.name}'")
@@ -183,10 +183,3 @@ class Controller(Table):
         for name, aim in self.setpoint.items():
             if name in read:
                 yield f"{name} stands for its distance from the setpoint {aim:g}{self.unit(name)}."
-
-
-def _known(place: str, names: Collection[str], what: str, known: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"
-            raise ClearloopError(f"{place}: {quoted(name)} is not {what} of the task{hint}")

@@ -1,8 +1,9 @@
 """The formulas and names that stand in a controller file, and what is said about those that make no sense."""
 
+from collections.abc import Collection
 from functools import lru_cache
 
-from clearloop.errors import ClearloopError, quoted
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Expression, FormulaError, Variable, parse
 
 Known = tuple[str, ...] | None
@@ -26,3 +27,11 @@ def read_variable(text: str, place: str = "", known: Known = None) -> Variable:
     if not isinstance(variable, Variable):
         raise ClearloopError(f"{place}: expected a name such as theta or theta[t-2], found {quoted(text)}")
     return variable
+
+
+def check_names(place: str, names: Collection[str], what: str, known: Collection[str]) -> None:
+    """Refuse names that a task does not have as `what`."""
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"
+            raise ClearloopError(f"{place}: {quoted(name)} is not {what} of the task{hint}")

@@ -1,4 +1,4 @@
-"""What a rollout of given controllers needs besides them: the system, where it starts, how far back to look."""
+"""What a rollout of given controllers needs besides them: the system, the job, the window."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
+from clearloop.controllers.reading import check_names
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.setup import make_job, make_system, window
 from clearloop.kernels.engine import roll_out
@@ -78,6 +79,8 @@ def simulate(
     steps: int | None = None,
 ) -> Trajectory:
     """Run a controller from one start, 0 where not named, with setpoints that may change on the way."""
+    check_names("start", start or {}, "a state", task.state_names)
+    check_names("setpoint", {change.name for change in setpoints}, "a state with a setpoint", task.setpoints)
     controller = controller.for_task(task)
     table = setpoint_table(task, steps or task.horizon, controller.setpoint)
     for name, value, step in sorted(setpoints, key=lambda change: change.step):

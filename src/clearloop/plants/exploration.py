@@ -42,6 +42,8 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
         )
     plan = task.exploration or Exploration(steps=task.horizon)
     wanted = plan.size if size is None else size
+    if wanted < 1:
+        raise ClearloopError(f"expected a batch of at least one transition, not {wanted}")
     parts: list[_Episodes] = []
     while (missing := wanted - sum(int(part.steps.sum()) for part in parts)) > 0:
         parts.append(_draw(task, plan, 1 + missing // plan.steps, rng))

@@ -63,23 +63,24 @@ def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floa
     """A controller from where the environment resets to with this seed; `setpoints`: [T, S].
 
     Observations are the task's states in their order. The reward is the task's, or the environment's own
-    where the task learns it from a column; where the task does not say what failure is, an environment that
-    terminates has failed. Failure is absorbing: what it costs is paid to the end.
+    where the task learns it from a column. What fails or terminates stays where it is, and goes on paying;
+    where the task does not say what failure is, to terminate is to fail.
     """
     observation, _ = environment.reset(seed=seed)
     memory, state = controller.reset(), _named(task, observation)
     judge = Judge(task, state)
-    states, actions, rewards, failed = [state], [], [], False
+    states, actions, rewards, failed, over = [state], [], [], False, False
     for aims in setpoints:
         setpoint = _named(task, aims)
         action = controller.act(state, memory, setpoint)
-        if not failed:
+        if not over:
             vector = np.array([action[name] for name in task.actions], environment.action_space.dtype)
             observation, own, terminated, _, _ = environment.step(vector)
             state = _named(task, observation)
             known, failing = judge.judge(action, state, setpoint)
             reward = float(own) if known is None else known
             failed = bool(terminated) if failing is None else failing
+            over = failed or bool(terminated)
         states.append(state)
         actions.append(action)
         rewards.append(reward)

@@ -122,7 +122,7 @@ def test_variables(text: str, variable: Variable) -> None:
         ("theta[t-1", "expected ']', found the end of the formula at column 10"),
         ("theta[t-9999999]", "lag of more than 1,000,000 steps at column 9"),
         ("rho.eror", "expected 'error' or 'setpoint', found 'eror' at column 5"),
-        ("x" * 50, f"unknown name '{'x' * 40}…' at column 1"),
+        ("x" * 80, f"unknown name '{'x' * 59}…' at column 1"),
     ],
 )
 def test_errors_say_what_where_and_what_instead(text: str, message: str) -> None:

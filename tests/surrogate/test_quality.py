@@ -8,9 +8,9 @@ import pytest
 
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
+from clearloop.report.surrogate import draw_quality
 from clearloop.surrogate import Quality, Surrogate, assess
 from clearloop.surrogate.disagreement import Disagreement
-from clearloop.report.surrogate import draw_quality
 from clearloop.surrogate.one_step import RewardErrors, StateErrors
 from clearloop.surrogate.open_loop import OpenLoop
 from clearloop.surrogate.reward import KnownReward

@@ -63,7 +63,7 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # Windows pipes know no θ otherwise
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="clearloop", standalone_mode=False)
         sys.stdout.flush()
     except ClearloopError as error:
         _complain(str(error))

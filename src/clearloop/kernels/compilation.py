@@ -1,79 +1,83 @@
-"""One decorator for every kernel, and where compiled code is kept.
+"""How kernels are compiled: what Python calls, what kernels call, and what is written as instructions."""
 
-numba's own cache notices a change in a kernel's file, but not in a file that the kernel calls into, so the
-cache has a folder of its own for every state of this package's sources.
-"""
-
-import hashlib
-import os
-import sys
-import tempfile
+import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import config
+from numba.core import compiler, config
+from numba.core.cpu import CPUTargetOptions
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
 
-# With `nnan` and `ninf` the guards that make the formula language total would be optimised away.
-FASTMATH = {"contract", "reassoc", "nsz"}
-
-
-def _cache_root() -> Path:
-    if config.CACHE_DIR:
-        return Path(config.CACHE_DIR)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "clearloop"
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Caches/clearloop"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "clearloop"
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _cache_folder() -> str:
-    """A folder named after the sources of everything that a kernel may contain."""
-    package = Path(__file__).parent
-    digest = hashlib.sha256()
-    for source in sorted([*package.glob("*.py"), *(package.parent / "expression").glob("*.py")]):
-        digest.update(source.read_bytes())
-    name = f"kernels-{digest.hexdigest()[:16]}"
-    root = _cache_root()
-    if not _writable(root):
-        user = os.getuid() if hasattr(os, "getuid") else 0
-        root = Path(tempfile.gettempdir()) / f"clearloop-{user}"
-    return str(root / name)
-
+from clearloop.kernels.cache import CACHE_FOLDER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CACHE_FOLDER = _cache_folder()
+_OPTIONS: dict[str, Any] = {
+    "nopython": True,
+    "error_model": "numpy",
+    # Arrays belong to the caller. To count references to them is an atomic instruction for each array in each
+    # call, which cost a fifth of the engine's time.
+    "_nrt": False,
+}
 
 
 def kernel(function: F) -> F:
-    """Compile on first use, release the GIL, keep the result on disk."""
-    return _compiled(function, forceinline=False)
-
-
-def inlined(function: F) -> F:
-    """A kernel that becomes part of its callers: for what is called so often that the call would show."""
-    return _compiled(function, forceinline=True)
-
-
-def _compiled(function: F, forceinline: bool) -> F:
+    """What Python calls: compiled on first use, kept on disk, running without the GIL."""
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_FOLDER  # read once, when the decorator makes the function's cache
     try:
-        decorate = numba.njit(
-            cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=forceinline
-        )
-        return decorate(function)  # type: ignore[no-any-return]
+        return numba.jit(cache=True, nogil=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
     finally:
         config.CACHE_DIR = before
+
+
+def part(function: F) -> F:
+    """What kernels call: compiled into each of them."""
+    return _part(function, _OPTIONS)  # type: ignore[no-any-return]
+
+
+def inlined(function: F) -> F:
+    """A part that leaves no call behind: for what is called in one place, or so often that the call would show."""
+    return _part(function, {**_OPTIONS, "forceinline": True})  # type: ignore[no-any-return]
+
+
+def emitted(define: F, prefer_literal: bool = False) -> F:
+    """What is written as instructions: `define` gives a signature for types, and what emits the code for it."""
+    return intrinsic(prefer_literal=prefer_literal)(define)  # type: ignore[no-any-return]
+
+
+def _part(function: Any, options: dict[str, Any]) -> Any:
+    """A function that is compiled to LLVM's language, and no further.
+
+    numba's own decorator would make machine code of each function, an entry for Python and a file in the
+    cache. Parts need none of these, and without them the engine compiles in half the time.
+    """
+    compiled: dict[Any, Any] = {}
+
+    def define(typing: Any, *kinds: Any) -> Any:
+        if kinds not in compiled:
+            compiled[kinds] = _compile(typing, function, kinds, options)
+        result = compiled[kinds]
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            context.add_linking_libs([result.library])
+            return context.call_internal(builder, result.fndesc, signature, arguments)
+
+        return result.signature, generate
+
+    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    define.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    define.__name__, define.__doc__ = function.__name__, function.__doc__
+    return emitted(define)
+
+
+def _compile(typing: Any, function: Any, kinds: Any, options: dict[str, Any]) -> Any:
+    flags = compiler.Flags()
+    CPUTargetOptions.parse_as_flags(flags, options)
+    flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    target = cpu_target.target_context
+    library = target.codegen().create_library(function.__name__)
+    return compiler.compile_internal(typing, target, library, function, kinds, None, flags, {})

@@ -1,14 +1,20 @@
 """The rollout engine: hands out tiles to threads. Kernels are serial and release the GIL."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from clearloop.kernels.layout import FUZZY, LANES, NETWORK, PID, SEQUENCE, Dynamics, Job, Networks, Outcome, Policies, Reward, Rows, aligned
+from clearloop.kernels.layout import LANES, SEQUENCE, Dynamics, Job, Outcome, Policies, Reward
+from clearloop.kernels.network import folded
+from clearloop.kernels.preparation import lighter, plain
 from clearloop.kernels.rollout import roll_tiles
+from clearloop.kernels.rows import aligned
+from clearloop.kernels.scratch import plan_rows
 
 
 class System(NamedTuple):
@@ -50,27 +56,36 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 def roll_out(
     policies: Policies, system: System, job: Job, *, trajectories: bool = False, workers: int | None = None
 ) -> Rollout:
-    """Run every controller from every start on every member."""
-    workers = workers or threads()
-    members, starts = system.members, job.starts.shape[0]
-    population = policies.numbers.shape[0] // (starts if policies.kind == SEQUENCE else 1)
-    shape = (members, population, starts)
+    """Run every controller from every start on every member, in the precision of the starts."""
+    dtype = job.starts.dtype
+    policies, job = lighter(plain(policies, dtype)), plain(job, dtype)
+    dynamics, reward = plain(system.dynamics, dtype), plain(system.reward, dtype)
+    dynamics = dynamics._replace(networks=folded(dynamics.networks))
+    reward = reward._replace(networks=folded(reward.networks))
+    starts = len(job.starts)
+    population = len(policies.numbers) // (starts if policies.kind == SEQUENCE else 1)
+    shape = (system.members, population, starts)
     outcome = _outcome(int(np.prod(shape)), policies, job, trajectories)
-    tiles = members * -(-population * starts // LANES)
-    bounds = np.linspace(0, tiles, min(tiles, 4 * workers) + 1).astype(int)
+    n_rows, at = plan_rows(policies, dynamics, reward, job)
 
-    def work_on(piece: int) -> None:
-        first, last = int(bounds[piece]), int(bounds[piece + 1])
-        rows, at = _scratch(policies, system, job)
-        roll_tiles(first, last, policies, system.dynamics, system.reward, job, rows, at, outcome)
+    def work_on(tiles: tuple[int, int]) -> None:
+        rows = aligned(n_rows, LANES, dtype=dtype)
+        roll_tiles(*tiles, policies, dynamics, reward, job, rows, at, outcome)
 
+    _hand_out(work_on, system.members * -(-population * starts // LANES), workers or threads())
+    arrays = [array.reshape(shape + array.shape[1:]) if array.shape[0] else None for array in outcome]
+    return Rollout(*arrays)  # type: ignore[arg-type]
+
+
+def _hand_out(work_on: Callable[[tuple[int, int]], None], tiles: int, workers: int) -> None:
+    """All tiles, in several pieces for each worker, so that none has to wait long for the last."""
+    bounds = np.linspace(0, tiles, min(tiles, 4 * workers) + 1).astype(int).tolist()
+    pieces = list(pairwise(bounds))
     if workers == 1:
-        for piece in range(len(bounds) - 1):
+        for piece in pieces:
             work_on(piece)
     else:
-        list(_pool(workers).map(work_on, range(len(bounds) - 1)))
-    rows = [array.reshape(shape + array.shape[1:]) if array.shape[0] else None for array in outcome]
-    return Rollout(*rows)  # type: ignore[arg-type]
+        list(_pool(workers).map(work_on, pieces))
 
 
 def _outcome(lanes: int, policies: Policies, job: Job, trajectories: bool) -> Outcome:
@@ -84,35 +99,3 @@ def _outcome(lanes: int, policies: Policies, job: Job, trajectories: bool) -> Ou
         actions=np.empty((rows, steps, len(policies.limits)), dtype),
         rewards=np.empty((rows, steps), dtype),
     )
-
-
-def _longest(spans: np.ndarray) -> int:
-    return int(np.diff(spans).max(initial=0))
-
-
-def _widest(networks: Networks) -> int:
-    return int(networks.sizes[1:].max(initial=0))
-
-
-def _scratch(policies: Policies, system: System, job: Job) -> tuple[np.ndarray, Rows]:
-    """Rows for one thread, as many as this job needs."""
-    n_states, n_actions = job.starts.shape[1], len(policies.limits)
-    window = job.history * (n_states + n_actions)
-    stack = max(_longest(spans) for spans in (policies.spans, system.dynamics.spans, system.reward.spans))
-    widest = max(_widest(system.dynamics.networks), _widest(system.reward.networks))
-    loops, ring = 0, 0
-    if policies.kind == FUZZY:
-        stack = max(stack, 3 + int(policies.sizes.max()))
-    elif policies.kind == NETWORK:
-        sizes = policies.sizes[1 : policies.sizes[0] + 2]
-        stack, widest = max(stack, int(sizes[0])), max(widest, int(sizes[1:].max()))
-    elif policies.kind == PID:
-        loops, ring = policies.sizes.size // 2, int(policies.numbers[:, 4::5].max())
-    counts = {
-        "features": window + n_states, "frame": window + 2 * n_states, "chosen": n_actions,
-        "reward": 1, "fails": 1, "total": 1, "failed": 1, "held": 1,
-        "slopes": 3 * n_states, "scores": widest, "hidden": 2 * widest, "loops": loops * (2 + ring),
-    }  # fmt: skip
-    places = dict(zip([*counts, "stack"], np.cumsum([0, *counts.values()]).tolist(), strict=True))
-    rows = aligned(places["stack"] + stack, LANES, dtype=job.starts.dtype)
-    return rows, Rows(**places, widest=widest, ring=ring)

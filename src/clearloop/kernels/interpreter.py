@@ -2,18 +2,20 @@
 
 A program is postfix: each node finds its arguments on a stack whose entries are rows of lanes, so that the
 cost of decoding a node is shared by all of them. What an operation means is said in
-`expression/operations.py`; this is the same, fast, and is tested against it.
+`expression/meanings.py`; this is the same, fast, and is tested against it.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 
-from clearloop.expression.meanings import READ_LIMIT
+from clearloop.expression.meanings import READ_LIMIT, SMALLEST_LOGARITHM
 from clearloop.expression.operations import NUMBER, OPERATIONS, VARIABLE
 from clearloop.kernels import arithmetic
-from clearloop.kernels.compilation import kernel
+from clearloop.kernels.compilation import inlined, kernel, part
+from clearloop.kernels.layout import LANES
+from clearloop.kernels.rows import aligned, load, store
+from clearloop.kernels.vectors import VECTOR, absolute, maximum, minimum, square_root, where
 
 _ADD, _SUB, _MUL, _DIV, _POW, _NEG = (OPERATIONS[n].opcode for n in ("add", "sub", "mul", "div", "pow", "neg"))
 _MIN, _MAX, _ABS, _SQRT, _SIGN, _CLIP = (
@@ -24,169 +26,142 @@ _EXP, _LOG, _SIN, _COS, _TAN, _ATAN2, _TANH, _WRAP = (
 )
 _LT, _LE, _GT, _GE, _EQ, _NE = (OPERATIONS[n].opcode for n in ("lt", "le", "gt", "ge", "eq", "ne"))
 _AND, _OR, _NOT, _IF = (OPERATIONS[n].opcode for n in ("and", "or", "not", "if"))
+_UNARY = tuple(o.opcode for o in OPERATIONS.values() if o.arity == 1)
 
 
-@kernel
+@inlined
 def _saturated(x: Any, largest: Any) -> Any:
-    return min(max(x, -largest), largest)
+    return minimum(maximum(x, -largest), largest)
 
 
-@kernel
-def _power(x: Any, y: Any, largest: Any) -> Any:
-    whole = math.floor(y) == y
-    if (x < 0 and not whole) or (x == 0 and y < 0):
-        return largest - largest
-    return _saturated(math.pow(x, y), largest)
-
-
-@kernel
-def _wrapped(x: Any, pi: Any) -> Any:
-    turn = pi + pi
-    angle = x - turn * math.floor((x + pi) / turn)
-    angle = angle - turn if angle >= pi else angle
-    return -pi if angle >= pi or angle < -pi else angle
-
-
-@kernel
+@part
 def _unary(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
-    one = rows.dtype.type(1)
-    zero = rows.dtype.type(0)
     if code == _NEG:
-        for i in range(lo, hi):
-            rows[x, i] = -rows[x, i]
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, -load(rows, x, i))
     elif code == _ABS:
-        for i in range(lo, hi):
-            rows[x, i] = abs(rows[x, i])
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, absolute(load(rows, x, i)))
     elif code == _TANH:
-        for i in range(lo, hi):
-            rows[x, i] = arithmetic.tanh(rows[x, i])
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, arithmetic.tanh(load(rows, x, i)))
     elif code == _SQRT:
-        for i in range(lo, hi):
-            rows[x, i] = math.sqrt(max(rows[x, i], zero))
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, square_root(maximum(load(rows, x, i), 0)))
     elif code == _EXP:
-        for i in range(lo, hi):
-            rows[x, i] = arithmetic.exp(rows[x, i])
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, arithmetic.exp(load(rows, x, i)))
     elif code == _LOG:
-        smallest = rows.dtype.type(1e-30)
-        for i in range(lo, hi):
-            rows[x, i] = arithmetic.log(max(rows[x, i], smallest))
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, arithmetic.log(maximum(load(rows, x, i), SMALLEST_LOGARITHM)))
     elif code == _SIN:
-        for i in range(lo, hi):
-            rows[x, i] = arithmetic.sin(rows[x, i])
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, arithmetic.sin(load(rows, x, i)))
     elif code == _COS:
-        for i in range(lo, hi):
-            rows[x, i] = arithmetic.cos(rows[x, i])
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, arithmetic.cos(load(rows, x, i)))
     elif code == _TAN:
         largest = np.finfo(rows.dtype).max
-        for i in range(lo, hi):
-            rows[x, i] = _saturated(math.tan(rows[x, i]), largest)
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, _saturated(arithmetic.tan(load(rows, x, i)), largest))
     elif code == _SIGN:
-        for i in range(lo, hi):
-            rows[x, i] = one if rows[x, i] > zero else (-one if rows[x, i] < zero else zero)
+        for i in range(lo, hi, VECTOR):
+            v = load(rows, x, i)
+            store(rows, x, i, where(v > 0, 1, where(v < 0, -1, v)))
     elif code == _WRAP:
-        pi = rows.dtype.type(math.pi)
-        for i in range(lo, hi):
-            rows[x, i] = _wrapped(rows[x, i], pi)
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, arithmetic.wrap(load(rows, x, i)))
     elif code == _NOT:
-        for i in range(lo, hi):
-            rows[x, i] = one - rows[x, i]
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, 1 - load(rows, x, i))
 
 
-@kernel
+@part
 def _binary(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
     largest = np.finfo(rows.dtype).max
-    zero = rows.dtype.type(0)
     y = x + 1
     if code == _ADD:
-        for i in range(lo, hi):
-            rows[x, i] = _saturated(rows[x, i] + rows[y, i], largest)
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, _saturated(load(rows, x, i) + load(rows, y, i), largest))
     elif code == _SUB:
-        for i in range(lo, hi):
-            rows[x, i] = _saturated(rows[x, i] - rows[y, i], largest)
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, _saturated(load(rows, x, i) - load(rows, y, i), largest))
     elif code == _MUL:
-        for i in range(lo, hi):
-            rows[x, i] = _saturated(rows[x, i] * rows[y, i], largest)
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, _saturated(load(rows, x, i) * load(rows, y, i), largest))
     elif code == _DIV:
-        for i in range(lo, hi):
-            quotient = _saturated(rows[x, i] / rows[y, i], largest)
-            rows[x, i] = zero if rows[y, i] == zero else quotient
-    elif code == _MIN:
-        for i in range(lo, hi):
-            rows[x, i] = min(rows[x, i], rows[y, i])
-    elif code == _MAX:
-        for i in range(lo, hi):
-            rows[x, i] = max(rows[x, i], rows[y, i])
+        for i in range(lo, hi, VECTOR):
+            divisor = load(rows, y, i)
+            quotient = _saturated(load(rows, x, i) / divisor, largest)
+            store(rows, x, i, where(divisor == 0, 0, quotient))
+    elif code == _MIN or code == _AND:
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, minimum(load(rows, x, i), load(rows, y, i)))
+    elif code == _MAX or code == _OR:
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, maximum(load(rows, x, i), load(rows, y, i)))
     elif code == _POW:
-        for i in range(lo, hi):
-            rows[x, i] = _power(rows[x, i], rows[y, i], largest)
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, _saturated(arithmetic.power(load(rows, x, i), load(rows, y, i)), largest))
     elif code == _ATAN2:
-        for i in range(lo, hi):
-            rows[x, i] = math.atan2(rows[x, i] + zero, rows[y, i] + zero)
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, arithmetic.atan2(load(rows, x, i), load(rows, y, i)))
     else:
         _comparison(code, rows, x, lo, hi)
 
 
-@kernel
+@part
 def _comparison(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
-    one = rows.dtype.type(1)
-    zero = rows.dtype.type(0)
     y = x + 1
     if code == _LT:
-        for i in range(lo, hi):
-            rows[x, i] = one if rows[x, i] < rows[y, i] else zero
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, load(rows, x, i) < load(rows, y, i))
     elif code == _LE:
-        for i in range(lo, hi):
-            rows[x, i] = one if rows[x, i] <= rows[y, i] else zero
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, load(rows, x, i) <= load(rows, y, i))
     elif code == _GT:
-        for i in range(lo, hi):
-            rows[x, i] = one if rows[x, i] > rows[y, i] else zero
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, load(rows, x, i) > load(rows, y, i))
     elif code == _GE:
-        for i in range(lo, hi):
-            rows[x, i] = one if rows[x, i] >= rows[y, i] else zero
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, load(rows, x, i) >= load(rows, y, i))
     elif code == _EQ:
-        for i in range(lo, hi):
-            rows[x, i] = one if rows[x, i] == rows[y, i] else zero
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, load(rows, x, i) == load(rows, y, i))
     elif code == _NE:
-        for i in range(lo, hi):
-            rows[x, i] = one if rows[x, i] != rows[y, i] else zero
-    elif code == _AND:
-        for i in range(lo, hi):
-            rows[x, i] = min(rows[x, i], rows[y, i])
-    elif code == _OR:
-        for i in range(lo, hi):
-            rows[x, i] = max(rows[x, i], rows[y, i])
+        for i in range(lo, hi, VECTOR):
+            store(rows, x, i, load(rows, x, i) != load(rows, y, i))
 
 
-@kernel
-def run(
+@part
+def run_tile(
     code: Any, operand: Any, start: int, stop: int, rows: Any, inputs: int, stack: int, lo: int, hi: int
 ) -> None:
-    """Leave in rows[stack, lo:hi] the value of the program code[start:stop].
+    """Leave in rows[stack, lo:hi] the value of the program code[start:stop]; lo and hi are multiples of VECTOR.
 
     A variable of slot k is read from row `inputs` + k; the rows above `stack` are scratch.
     """
-    limit = rows.dtype.type(READ_LIMIT)
     x = stack - 1
     for at in range(start, stop):
         node = code[at]
         if node == VARIABLE:
             x += 1
             source = inputs + int(operand[at])
-            for i in range(lo, hi):
-                rows[x, i] = min(max(rows[source, i], -limit), limit)
+            for i in range(lo, hi, VECTOR):
+                store(rows, x, i, _saturated(load(rows, source, i), READ_LIMIT))
         elif node == NUMBER:
             x += 1
             number = operand[at]
-            for i in range(lo, hi):
-                rows[x, i] = number
+            for i in range(lo, hi, VECTOR):
+                store(rows, x, i, number)
         elif node == _IF:
             x -= 2
-            for i in range(lo, hi):
-                rows[x, i] = rows[x + 1, i] if rows[x, i] != 0 else rows[x + 2, i]
+            for i in range(lo, hi, VECTOR):
+                store(rows, x, i, where(load(rows, x, i) != 0, load(rows, x + 1, i), load(rows, x + 2, i)))
         elif node == _CLIP:
             x -= 2
-            for i in range(lo, hi):
-                rows[x, i] = min(max(rows[x, i], rows[x + 1, i]), rows[x + 2, i])
+            for i in range(lo, hi, VECTOR):
+                store(rows, x, i, minimum(maximum(load(rows, x, i), load(rows, x + 1, i)), load(rows, x + 2, i)))
         elif node in _UNARY:
             _unary(node, rows, x, lo, hi)
         else:
@@ -194,4 +169,26 @@ def run(
             _binary(node, rows, x, lo, hi)
 
 
-_UNARY = tuple(o.opcode for o in OPERATIONS.values() if o.arity == 1)
+@kernel
+def _run_any(
+    code: Any, operand: Any, start: int, stop: int, rows: Any, inputs: int, stack: int, lo: int, hi: int,
+    tile: Any, slots: int,
+) -> None:  # fmt: skip
+    for begin in range(lo, hi, LANES):
+        for i in range(LANES):
+            lane = min(begin + i, hi - 1)
+            for slot in range(slots):
+                tile[slot, i] = rows[inputs + slot, lane]
+        run_tile(code, operand, start, stop, tile, 0, slots, 0, LANES)
+        for i in range(min(LANES, hi - begin)):
+            rows[stack, begin + i] = tile[slots, i]
+
+
+def run(
+    code: Any, operand: Any, start: int, stop: int, rows: Any, inputs: int, stack: int, lo: int, hi: int
+) -> None:
+    """The same, from Python: for rows of any length, and any lanes of them."""
+    reads = operand[start:stop][code[start:stop] == VARIABLE]
+    slots = 1 + int(reads.max(initial=-1))
+    tile = aligned(slots + stop - start, LANES, dtype=rows.dtype)
+    _run_any(code, operand, start, stop, rows, inputs, stack, lo, hi, tile, slots)

@@ -10,8 +10,6 @@ S states, A actions, H observations of history. Rows over lanes that programs an
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 LANES = 256  # stepped together: enough to hide the cost of decoding, few enough for the first-level cache
 
 LINEAR, PROGRAM, FUZZY, PID, NETWORK, SEQUENCE = range(6)
@@ -115,8 +113,8 @@ class Rows(NamedTuple):
 
     features: int
     frame: int
-    chosen: int
-    """A rows: the action"""
+    action: int
+    """A rows, the frame's present actions"""
     reward: int
     fails: int
     """whether this step fails"""
@@ -126,6 +124,10 @@ class Rows(NamedTuple):
     """whether this or an earlier step failed"""
     held: int
     """the last reward, which a failed lane goes on to pay"""
+    loops: int
+    """PID: for each loop 2 + `ring` rows: sum of errors, last error, the errors of the window"""
+    ring: int
+    """(a number of rows, not a place)"""
     slopes: int
     """3 · S rows for Runge–Kutta"""
     scores: int
@@ -134,18 +136,5 @@ class Rows(NamedTuple):
     """two times the widest layer"""
     widest: int
     """(a number of rows, not a place)"""
-    loops: int
-    """PID: for each loop 2 + `ring` rows: sum of errors, last error, the errors of the window"""
-    ring: int
-    """(a number of rows, not a place)"""
     stack: int
     """the rest"""
-
-
-def aligned(*shape: int, dtype: Any) -> Array:
-    """An uninitialised array that starts on a cache line."""
-    size = np.dtype(dtype).itemsize
-    count = int(np.prod(shape))
-    raw = np.empty(count + 64 // size, dtype)
-    skip = (-raw.ctypes.data % 64) // size
-    return raw[skip : skip + count].reshape(shape)

@@ -3,68 +3,67 @@
 A network is one flat array: for each layer the weights [inputs, outputs], then the biases [outputs].
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from clearloop.kernels import arithmetic
-from clearloop.kernels.compilation import inlined, kernel
-from clearloop.kernels.layout import LANES, RELU, SIGMOID, TANH
-from clearloop.kernels.simd import VECTOR_BYTES, WIDE, panel
+from clearloop.kernels.compilation import inlined, part
+from clearloop.kernels.layout import IDENTITY, RELU, SIGMOID, TANH, Networks
+from clearloop.kernels.panel import panel
+from clearloop.kernels.rows import load, store
+from clearloop.kernels.vectors import VECTOR, maximum
 
 
 @inlined
-def _dense(weights: Any, at: int, n_in: int, n_out: int, rows: Any, x: int, y: int, relu: bool) -> None:
-    """One layer, in panels of five outputs and one of what is left."""
-    width = VECTOR_BYTES // weights.itemsize
-    o = 0
-    whole = n_out - 4
-    while o < whole:
-        for lane in range(0, LANES, WIDE * width):
-            panel(5, WIDE, weights, at, n_in, n_out, rows, x, y, o, lane, relu)
-        o += 5
-    rest = n_out - o
-    if rest == 4:
-        for lane in range(0, LANES, WIDE * width):
-            panel(4, WIDE, weights, at, n_in, n_out, rows, x, y, o, lane, relu)
-    elif rest == 3:
-        for lane in range(0, LANES, WIDE * width):
-            panel(3, WIDE, weights, at, n_in, n_out, rows, x, y, o, lane, relu)
-    elif rest == 2:
-        for lane in range(0, LANES, 4 * width):
-            panel(2, 4, weights, at, n_in, n_out, rows, x, y, o, lane, relu)
-    elif rest == 1:
-        for lane in range(0, LANES, 8 * width):
-            panel(1, 8, weights, at, n_in, n_out, rows, x, y, o, lane, relu)
-
-
-@kernel
-def _activate(kind: int, rows: Any, first: int, last: int) -> None:
-    if kind == TANH:
-        for row in range(first, last):
-            for i in range(LANES):
-                rows[row, i] = arithmetic.tanh(rows[row, i])
-    elif kind == SIGMOID:
-        # 1/(1 + exp(−x)) = (1 + tanh(x/2))/2
-        half = rows.dtype.type(0.5)
-        for row in range(first, last):
-            for i in range(LANES):
-                rows[row, i] = half + half * arithmetic.tanh(half * rows[row, i])
-
-
-@kernel
-def forward(
-    numbers: Any, at: int, sizes: Any, activations: Any, rows: Any, x: int, y: int, hidden: int, widest: int
+def _dense(
+    numbers: Any, at: int, n_in: int, n_out: int, rows: Any, x: int, y: int, floored: bool, lo: int, hi: int
 ) -> None:
-    """Answer in the rows from y on to the inputs in the rows from x on; two times `widest` rows are scratch."""
+    """One layer, in panels of five outputs, and smaller ones for what is left."""
+    first = 0
+    while n_out - first >= 5:
+        panel(5, numbers, at, n_in, n_out, rows, x, y, first, floored, lo, hi)
+        first += 5
+    if n_out - first >= 3:
+        panel(3, numbers, at, n_in, n_out, rows, x, y, first, floored, lo, hi)
+        first += 3
+    while first < n_out:
+        panel(1, numbers, at, n_in, n_out, rows, x, y, first, floored, lo, hi)
+        first += 1
+
+
+@part
+def _activate(kind: int, rows: Any, first: int, last: int, lo: int, hi: int) -> None:
+    for row in range(first, last):
+        for i in range(lo, hi, VECTOR):
+            value = load(rows, row, i)
+            if kind == RELU:
+                store(rows, row, i, maximum(value, 0))
+            elif kind == TANH:
+                store(rows, row, i, arithmetic.tanh(value))
+            elif kind == SIGMOID:  # 1/(1 + exp(−x)) = (1 + tanh(x/2))/2
+                store(rows, row, i, 0.5 + 0.5 * arithmetic.tanh(0.5 * value))
+
+
+@part
+def forward(
+    numbers: Any, at: int, sizes: Any, activations: Any,
+    rows: Any, x: int, y: int, hidden: int, widest: int, lo: int, hi: int,
+) -> None:  # fmt: skip
+    """Answer in the rows from y on to the inputs in the rows from x on, for the lanes [lo, hi) (see `panel`).
+
+    The network was folded and starts at numbers[at]; two times `widest` rows from `hidden` on are scratch.
+    """
     layers = activations.size
     source = x
     for k in range(layers):
-        n_in, n_out = sizes[k], sizes[k + 1]
-        target = y if k == layers - 1 else hidden + k % 2 * widest
-        _dense(numbers, at, n_in, n_out, rows, source, target, activations[k] == RELU)
-        if activations[k] > RELU:
-            _activate(activations[k], rows, target, target + n_out)
+        n_in, n_out, last = sizes[k], sizes[k + 1], k == layers - 1
+        target = y if last else hidden + k % 2 * widest
+        floored = activations[k] == RELU and not last
+        _dense(numbers, at, n_in, n_out, rows, source, target, floored, lo, hi)
+        if not floored and activations[k] != IDENTITY:
+            _activate(activations[k], rows, target, target + n_out, lo, hi)
         at += (n_in + 1) * n_out
         source = target
 
@@ -72,3 +71,29 @@ def forward(
 def flatten(weights: list[Any], biases: list[Any]) -> Any:
     """The flat array of a network whose layers have weights [outputs, inputs]."""
     return np.concatenate([np.concatenate([np.asarray(w).T.ravel(), b]) for w, b in zip(weights, biases, strict=True)])
+
+
+def fold(numbers: Any, sizes: Any, activations: Any) -> Any:
+    """Networks [count, numbers of each] as `forward` wants them: hidden ReLUs without biases.
+
+    max(a + b, 0) = max(a, −b) + b: the sum a is floored at −b, which stands where b was, and b moves on into
+    the biases of the next layer. That saves one addition for every hidden output.
+    """
+    folded, at = np.array(numbers, np.float64), 0
+    carried = np.zeros((len(folded), sizes[0]))
+    for k, (n_in, n_out) in enumerate(pairwise(sizes)):
+        weights = folded[:, at : at + n_in * n_out].reshape(-1, n_in, n_out)
+        biases = folded[:, at + n_in * n_out : at + (n_in + 1) * n_out]
+        biases += np.einsum("ci,cio->co", carried, weights)
+        floored = activations[k] == RELU and k < len(activations) - 1
+        carried = biases.copy() if floored else np.zeros_like(biases)
+        biases *= -1 if floored else 1
+        at += (n_in + 1) * n_out
+    return folded.astype(numbers.dtype)
+
+
+def folded(networks: Networks) -> Networks:
+    if not networks.sizes.size:
+        return networks
+    numbers = networks.numbers.reshape(networks.count, -1)
+    return networks._replace(numbers=fold(numbers, networks.sizes, networks.activations).ravel())

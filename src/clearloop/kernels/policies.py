@@ -1,73 +1,84 @@
 """What each kind of controller does with a tile of lanes.
 
-A tile's lanes belong to one or more controllers of a population: lanes [lo, hi) to number p. Kinds that
-compute through scratch rows do so on whole vectors around them, so that a lane's bits do not depend on its
-place.
+A tile's lanes belong to one or more controllers of a population: lanes [lo, hi) to number p. It computes on
+whole vectors and writes what is its own.
 """
 
 from typing import Any
 
+import numpy as np
+
 from clearloop.kernels import arithmetic
-from clearloop.kernels.compilation import kernel
-from clearloop.kernels.interpreter import run
-from clearloop.kernels.layout import FUZZY, LANES, LINEAR, NETWORK, PID, PROGRAM
+from clearloop.kernels.compilation import inlined, part
+from clearloop.kernels.interpreter import run_tile
+from clearloop.kernels.layout import FUZZY, LINEAR, NETWORK, PID, PROGRAM
 from clearloop.kernels.network import forward
+from clearloop.kernels.panel import BLOCK
+from clearloop.kernels.rows import inside, load, splat, store
+from clearloop.kernels.vectors import VECTOR, maximum, minimum, where
 
-VECTOR = 16  # lanes; a multiple of every vector length in use
 
-
-@kernel
+@inlined
 def act(
-    policies: Any, p: int, begin: int, step: int, n_features: int, rows: Any, at: Any, lo: int, hi: int
+    policies: Any, p: int, begin: int, step: int, n_states: int, history: int, rows: Any, at: Any, lo: int, hi: int
 ) -> None:
-    """The action of controller p for its lanes, within the limits, in the rows from at.chosen on.
+    """The action of controller p for its lanes, within the limits, in the rows from at.action on.
 
     `begin`: the number of the tile's first lane in its member.
     """
-    kind = policies.kind
+    kind, numbers, sizes = policies.kind, policies.numbers, policies.sizes
     n_actions = policies.limits.shape[0]
+    n_features = n_states + history * (n_states + n_actions)
     if kind == LINEAR:
-        _linear(policies.numbers, p, n_features, n_actions, rows, at, lo, hi)
+        _linear(numbers, p, sizes, n_actions, rows, at, lo, hi)
     elif kind == PROGRAM:
-        first, last = lo // VECTOR * VECTOR, (hi + VECTOR - 1) // VECTOR * VECTOR
-        for a in range(n_actions):
-            start, stop = policies.spans[p, a], policies.spans[p, a + 1]
-            run(policies.code, policies.operand, start, stop, rows, at.features, at.stack, first, last)
-            for i in range(lo, hi):
-                rows[at.chosen + a, i] = rows[at.stack, i]
+        _programs(policies, p, n_actions, rows, at, lo, hi)
     elif kind == FUZZY:
-        number = 0
+        first = 0
         for a in range(n_actions):
-            rules = policies.sizes[a]
-            _fuzzy(policies.numbers, p, number, rules, n_features, rows, at, at.chosen + a, lo, hi)
-            number += 2 + rules * (1 + 2 * n_features)
+            _fuzzy(numbers, p, first, sizes[a], n_features, rows, at, at.action + a, lo, hi)
+            first += 2 + sizes[a] * (1 + 2 * n_features)
     elif kind == PID:
-        _pid(policies.numbers, p, policies.sizes, step, n_actions, rows, at, lo, hi)
+        _pid(numbers, p, sizes, step, n_actions, rows, at, lo, hi)
     elif kind == NETWORK:
-        _network(policies.numbers, p, policies.sizes, n_actions, rows, at, lo, hi)
+        _network(numbers, p, sizes, n_actions, rows, at, lo, hi)
     else:
-        _sequence(policies.numbers, begin, step, n_actions, rows, at, lo, hi)
+        _sequence(numbers, begin, step, n_actions, rows, at, lo, hi)
     for a in range(n_actions):
         low, high = policies.limits[a, 0], policies.limits[a, 1]
-        for i in range(lo, hi):
-            rows[at.chosen + a, i] = min(max(rows[at.chosen + a, i], low), high)
+        for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
+            store(rows, at.action + a, i, minimum(maximum(load(rows, at.action + a, i), low), high))
 
 
-@kernel
-def _linear(numbers: Any, p: int, n_features: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
-    """numbers[p]: for each action a bias, then a gain for each feature."""
+@inlined
+def _put(rows: Any, row: int, i: int, value: Any, lo: int, hi: int) -> None:
+    """Store those lanes of the vector at i that are in [lo, hi)."""
+    store(rows, row, i, where(inside(i, lo, hi), value, load(rows, row, i)))
+
+
+@inlined
+def _linear(numbers: Any, p: int, used: Any, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
+    """numbers[p]: for each action a bias, then a gain for each feature that is used."""
     for a in range(n_actions):
-        first = a * (1 + n_features)
-        for i in range(lo, hi):
-            rows[at.chosen + a, i] = numbers[p, first]
-        for f in range(n_features):
-            gain = numbers[p, first + 1 + f]
-            if gain != 0:
-                for i in range(lo, hi):
-                    rows[at.chosen + a, i] += gain * rows[at.features + f, i]
+        first = a * (1 + used.size)
+        for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
+            total = splat(rows, numbers[p, first])
+            for k in range(used.size):
+                total += numbers[p, first + 1 + k] * load(rows, at.features + used[k], i)
+            _put(rows, at.action + a, i, total, lo, hi)
 
 
-@kernel
+@part
+def _programs(policies: Any, p: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
+    begin, end = lo // VECTOR * VECTOR, (hi + VECTOR - 1) // VECTOR * VECTOR
+    for a in range(n_actions):
+        start, stop = policies.spans[p, a], policies.spans[p, a + 1]
+        run_tile(policies.code, policies.operand, start, stop, rows, at.features, at.stack, begin, end)
+        for i in range(begin, end, VECTOR):
+            _put(rows, at.action + a, i, load(rows, at.stack, i), lo, hi)
+
+
+@part
 def _fuzzy(
     numbers: Any, p: int, first: int, rules: int, n_features: int, rows: Any, at: Any, output: int, lo: int, hi: int
 ) -> None:
@@ -76,59 +87,57 @@ def _fuzzy(
     numbers[p, first:]: scale and alpha, then for each rule its output and, for each feature, centre and
     −1/(2 width²), which is 0 where the rule does not look at the feature.
     """
-    begin, end = lo // VECTOR * VECTOR, (hi + VECTOR - 1) // VECTOR * VECTOR
-    highest, weights, total = at.stack, at.stack + 1, at.stack + 2
     per_rule = 1 + 2 * n_features
-    # Σ mᵢ oᵢ / Σ mᵢ with every exponent less the largest: exact even when all mᵢ underflow.
-    for r in range(rules):
-        membership = at.stack + 3 + r
-        rows[membership, begin:end] = 0
-        for f in range(n_features):
-            centre = numbers[p, first + 3 + r * per_rule + 2 * f]
-            factor = numbers[p, first + 4 + r * per_rule + 2 * f]
-            if factor != 0:
-                for i in range(begin, end):
-                    distance = rows[at.features + f, i] - centre
-                    rows[membership, i] += factor * (distance * distance)
-        for i in range(begin, end):
-            rows[highest, i] = rows[membership, i] if r == 0 else max(rows[highest, i], rows[membership, i])
-    rows[weights : total + 1, begin:end] = 0
-    for r in range(rules):
-        membership, then = at.stack + 3 + r, numbers[p, first + 2 + r * per_rule]
-        for i in range(begin, end):
-            m = arithmetic.exp(rows[membership, i] - rows[highest, i])
-            rows[weights, i] += m
-            rows[total, i] += m * then
-    scale, alpha = numbers[p, first], numbers[p, first + 1]
-    for i in range(lo, hi):
-        rows[output, i] = scale * arithmetic.tanh(alpha * (rows[total, i] / rows[weights, i]))
+    lowest = -np.finfo(rows.dtype).max
+    for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
+        # Σ mᵢ oᵢ / Σ mᵢ with every exponent less the largest: exact even when all mᵢ underflow.
+        highest = splat(rows, lowest)
+        for r in range(rules):
+            exponent = splat(rows, 0)
+            for f in range(n_features):
+                factor = numbers[p, first + 4 + r * per_rule + 2 * f]
+                if factor != 0:
+                    distance = load(rows, at.features + f, i) - numbers[p, first + 3 + r * per_rule + 2 * f]
+                    exponent += factor * (distance * distance)
+            exponent = maximum(exponent, lowest)
+            store(rows, at.stack + r, i, exponent)
+            highest = maximum(highest, exponent)
+        weights, total = splat(rows, 0), splat(rows, 0)
+        for r in range(rules):
+            m = arithmetic.exp(load(rows, at.stack + r, i) - highest)
+            weights += m
+            total += numbers[p, first + 2 + r * per_rule] * m
+        value = numbers[p, first] * arithmetic.tanh(numbers[p, first + 1] * (total / weights))
+        _put(rows, output, i, value, lo, hi)
 
 
-@kernel
+@part
 def _pid(numbers: Any, p: int, sizes: Any, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
     """Sec. 3.2 of the paper, in steps. sizes: for each loop its action and its feature.
 
     numbers[p]: for each loop scale · weight, kp, ki, kd and window.
     """
-    rows[at.chosen : at.chosen + n_actions, lo:hi] = 0
+    begin = lo // VECTOR * VECTOR
+    for a in range(n_actions):
+        for i in range(begin, hi, VECTOR):
+            _put(rows, at.action + a, i, splat(rows, 0), lo, hi)
     for k in range(sizes.size // 2):
-        output, x = at.chosen + sizes[2 * k], at.features + sizes[2 * k + 1]
+        output, x = at.action + sizes[2 * k], at.features + sizes[2 * k + 1]
         weight, kp, ki, kd = numbers[p, 5 * k], numbers[p, 5 * k + 1], numbers[p, 5 * k + 2], numbers[p, 5 * k + 3]
         total = at.loops + k * (2 + at.ring)
         last, oldest = total + 1, total + 2 + step % int(numbers[p, 5 * k + 4])
-        if step == 0:
-            rows[total : total + 2 + at.ring, lo:hi] = 0
-            for i in range(lo, hi):
-                rows[last, i] = -rows[x, i]
-        for i in range(lo, hi):
-            error = -rows[x, i]  # setpoint − value
-            rows[total, i] += error - rows[oldest, i]
-            rows[output, i] += weight * (kp * error + ki * rows[total, i] + kd * (error - rows[last, i]))
-            rows[oldest, i] = error
-            rows[last, i] = error
+        for i in range(begin, hi, VECTOR):
+            error = -load(rows, x, i)  # setpoint − value
+            before = error if step == 0 else load(rows, last, i)
+            recent = load(rows, total, i) + (error - load(rows, oldest, i))
+            value = weight * (kp * error + ki * recent + kd * (error - before))
+            _put(rows, output, i, load(rows, output, i) + value, lo, hi)
+            _put(rows, total, i, recent, lo, hi)
+            _put(rows, oldest, i, error, lo, hi)
+            _put(rows, last, i, error, lo, hi)
 
 
-@kernel
+@part
 def _network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
     """sizes: number of layers L, L + 1 sizes, L activations, the features that enter.
 
@@ -136,21 +145,22 @@ def _network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: An
     """
     layers = sizes[0]
     shape, activations = sizes[1 : layers + 2], sizes[layers + 2 : 2 * layers + 2]
+    begin, end = lo // BLOCK * BLOCK, (hi + BLOCK - 1) // BLOCK * BLOCK
     for k in range(shape[0]):
         feature = at.features + sizes[2 * layers + 2 + k]
-        for i in range(LANES):
-            rows[at.stack + k, i] = rows[feature, i]
-    forward(numbers[p], 0, shape, activations, rows, at.stack, at.scores, at.hidden, at.widest)
+        for i in range(begin, end, VECTOR):
+            store(rows, at.stack + k, i, load(rows, feature, i))
+    forward(numbers[p], 0, shape, activations, rows, at.stack, at.scores, at.hidden, at.widest, begin, end)
     for a in range(n_actions):
         scale = numbers[p, numbers.shape[1] - n_actions + a]
-        for i in range(lo, hi):
-            rows[at.chosen + a, i] = scale * rows[at.scores + a, i]
+        for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
+            _put(rows, at.action + a, i, scale * load(rows, at.scores + a, i), lo, hi)
 
 
-@kernel
+@part
 def _sequence(numbers: Any, begin: int, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
     """Actions that stand fixed. numbers: for each lane of a member its A actions, step after step."""
     for i in range(lo, hi):
         lane = min(begin + i, numbers.shape[0] - 1)
         for a in range(n_actions):
-            rows[at.chosen + a, i] = numbers[lane, step * n_actions + a]
+            rows[at.action + a, i] = numbers[lane, step * n_actions + a]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from clearloop.task.faults import Fault
 from clearloop.errors import did_you_mean, quoted
+from clearloop.task.faults import Fault
 
 ROLES = ("time", "episode", "reward", "terminal")
 

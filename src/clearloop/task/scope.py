@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from clearloop.errors import did_you_mean, quoted
 from clearloop.expression import is_name
 from clearloop.task.faults import Fault
-from clearloop.errors import did_you_mean, quoted
 
 KEYS = ("time", "episode", "reward", "terminal", "from")  # they mean something else in [data] and [starts]
 

@@ -1,0 +1,72 @@
+"""The next state of every lane of a tile: predicted by networks, or integrated."""
+
+from typing import Any
+
+from clearloop.kernels.compilation import inlined, part
+from clearloop.kernels.interpreter import run_tile
+from clearloop.kernels.layout import NETWORKS
+from clearloop.kernels.network import forward
+from clearloop.kernels.rows import load, store
+from clearloop.kernels.vectors import VECTOR, maximum, minimum
+
+
+@inlined
+def advance(member: int, dynamics: Any, n_states: int, limit: float, rows: Any, at: Any, width: int) -> None:
+    """The next state, within ± limit, in the first rows of the frame."""
+    if dynamics.kind == NETWORKS:
+        _predict(member, dynamics.networks, n_states, limit, rows, at, width)
+        return
+    _integrate(dynamics, n_states, rows, at, width)
+    for j in range(n_states):
+        for i in range(0, width, VECTOR):
+            store(rows, at.frame + j, i, minimum(maximum(load(rows, at.frame + j, i), -limit), limit))
+
+
+@inlined
+def _predict(member: int, networks: Any, n_states: int, limit: float, rows: Any, at: Any, width: int) -> None:
+    """Each state changes by what its network says of the states and actions."""
+    size = networks.numbers.size // networks.count
+    now = at.frame + n_states
+    for j in range(n_states):
+        first = (member * n_states + j) * size
+        forward(
+            networks.numbers, first, networks.sizes, networks.activations,
+            rows, now, at.frame + j, at.hidden, at.widest, 0, width,
+        )  # fmt: skip
+    for j in range(n_states):
+        for i in range(0, width, VECTOR):
+            ahead = load(rows, now + j, i) + load(rows, at.frame + j, i)
+            store(rows, at.frame + j, i, minimum(maximum(ahead, -limit), limit))
+
+
+@part
+def _integrate(dynamics: Any, n_states: int, rows: Any, at: Any, width: int) -> None:
+    """Classical Runge–Kutta, the actions constant. Stages stand where a derivative looks for its states."""
+    base, slope, total = at.slopes, at.slopes + n_states, at.slopes + 2 * n_states
+    h = dynamics.dt / dynamics.substeps
+    for j in range(n_states):
+        _copy(rows, at.frame + n_states + j, at.frame + j, width)
+    for _ in range(dynamics.substeps):
+        for j in range(n_states):
+            _copy(rows, at.frame + j, base + j, width)
+            _copy(rows, at.frame + j, total + j, width)
+        for stage in range(4):
+            for j in range(n_states):
+                start, stop = dynamics.spans[j], dynamics.spans[j + 1]
+                run_tile(dynamics.code, dynamics.operand, start, stop, rows, at.frame, at.stack, 0, width)
+                _copy(rows, at.stack, slope + j, width)
+            weight = h / 6 if stage in (0, 3) else h / 3
+            reach = h if stage == 2 else h / 2
+            for j in range(n_states):
+                for i in range(0, width, VECTOR):
+                    steepness = load(rows, slope + j, i)
+                    moved = load(rows, total + j, i) + weight * steepness
+                    store(rows, total + j, i, moved)
+                    ahead = load(rows, base + j, i) + reach * steepness
+                    store(rows, at.frame + j, i, moved if stage == 3 else ahead)
+
+
+@inlined
+def _copy(rows: Any, source: int, target: int, width: int) -> None:
+    for i in range(0, width, VECTOR):
+        store(rows, target, i, load(rows, source, i))

@@ -34,9 +34,7 @@ def demo(
     typer.echo(f"Batch      {batch!r}")
     surrogate = learn_model(task, batch, BEST, seed)
     surrogate.save(run.path / "surrogate")
-    typer.echo(
-        f"Surrogate  {surrogate.members} members, each with {len(task.states)} networks for the states' changes"
-    )
+    typer.echo(f"Surrogate  {surrogate.members} members of {len(task.states)} networks, one for each state")
     print_quality(assess_model(surrogate, batch, run))
     naive = learn_model(task, batch, PUBLISHED, seed)
     naive.save(run.path / "surrogate-published")
@@ -69,8 +67,8 @@ def _compare(task: "Task", naive: "Surrogate", surrogate: "Surrogate") -> None:
     table(("controller", "paper's way", "our model", "plant", "failures"), rows, right=(1, 2, 3, 4))
     published_gap, best_gap = (max(column, key=abs) for column in zip(*gaps, strict=True))
     typer.echo(
-        f"A model learned the paper's way promises up to {abs(published_gap):.0%} less than the plant charges:"
-        f"\nit misses failures. Ours stays within {abs(best_gap):.1%}, so a search on it can be believed.\n"
+        f"A model learned the paper's way promises up to {abs(published_gap):.0%} less than the plant\n"
+        f"charges: it misses failures. Ours stays within {abs(best_gap):.1%}, so a search on it can be believed.\n"
     )
 
 

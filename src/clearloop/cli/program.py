@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, NoReturn, cast
 
 import typer
@@ -17,6 +18,7 @@ from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
 from clearloop.cli.tasks import tasks
 from clearloop.errors import ClearloopError
+from clearloop.kernels.notice import when_compiling
 
 # Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
@@ -57,11 +59,17 @@ app.command()(show)
 app.command()(simulate)
 
 
+@cache  # once, though there are two precisions
+def _announce() -> None:
+    typer.echo("Compiling the engine for this machine; this takes some seconds, once.", err=True)
+
+
 def main() -> NoReturn:
     """Run the command line. Whatever goes wrong is one line on standard error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # Windows pipes know no θ otherwise
+    when_compiling(_announce)
     try:
         code = app(prog_name="clearloop", standalone_mode=False)
         sys.stdout.flush()

@@ -11,8 +11,8 @@ import numpy as np
 from clearloop.data.cells import Flags, Floats, Ints, flags, numbers, seconds
 from clearloop.data.episodes import last_rows, number_runs
 from clearloop.data.report import Finding
-from clearloop.task import Columns
 from clearloop.errors import did_you_mean, quoted
+from clearloop.task import Columns
 
 if TYPE_CHECKING:
     import polars as pl

@@ -70,7 +70,7 @@ def _lane_by_lane(context: Any, builder: Any, element: Any, function: Any, vecto
 
 
 def _of_one(number: Callable[[float], float], single: Callable[[Any], Any] | None = None) -> Any:
-    """A function of a vector: of floats as `single` says it for vectors, else as `number` says it for numbers."""
+    """A function of a vector: of floats as `single` says for vectors, else as `number` says for numbers."""
 
     def define(_typing: Any, x: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-from numba.core import compiler, config
+from numba.core import compiler, config, event
 from numba.core.cpu import CPUTargetOptions
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from clearloop.kernels import notice
 from clearloop.kernels.cache import CACHE_FOLDER
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,13 +40,13 @@ def part(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """A part that leaves no call behind: for what is called in one place, or so often that the call would show."""
+    """A part that leaves no call behind: called in one place, or so often that the call would show."""
     return _part(function, {**_OPTIONS, "forceinline": True})  # type: ignore[no-any-return]
 
 
-def emitted(define: F, prefer_literal: bool = False) -> F:
-    """What is written as instructions: `define` gives a signature for types, and what emits the code for it."""
-    return intrinsic(prefer_literal=prefer_literal)(define)  # type: ignore[no-any-return]
+def emitted(define: Any, prefer_literal: bool = False) -> Any:
+    """What is written as instructions: `define` gives a signature for types, and what emits the code."""
+    return intrinsic(prefer_literal=prefer_literal)(define)
 
 
 def _part(function: Any, options: dict[str, Any]) -> Any:
@@ -81,3 +82,17 @@ def _compile(typing: Any, function: Any, kinds: Any, options: dict[str, Any]) ->
     target = cpu_target.target_context
     library = target.codegen().create_library(function.__name__)
     return compiler.compile_internal(typing, target, library, function, kinds, None, flags, {})
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Tells that a kernel is being compiled, so that nobody wonders why the first run takes longer."""
+
+    def on_start(self, what: Any) -> None:
+        if what.data["dispatcher"].py_func.__module__.startswith("clearloop."):
+            notice.tell()
+
+    def on_end(self, what: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcer())

@@ -25,7 +25,7 @@ def advance(member: int, dynamics: Any, n_states: int, limit: float, rows: Any, 
 @inlined
 def _predict(member: int, networks: Any, n_states: int, limit: float, rows: Any, at: Any, width: int) -> None:
     """Each state changes by what its network says of the states and actions."""
-    size = networks.numbers.size // networks.count
+    size = networks.numbers.size // networks.total
     now = at.frame + n_states
     for j in range(n_states):
         first = (member * n_states + j) * size

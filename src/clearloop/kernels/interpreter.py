@@ -17,7 +17,9 @@ from clearloop.kernels.layout import LANES
 from clearloop.kernels.rows import aligned, load, store
 from clearloop.kernels.vectors import VECTOR, absolute, maximum, minimum, square_root, where
 
-_ADD, _SUB, _MUL, _DIV, _POW, _NEG = (OPERATIONS[n].opcode for n in ("add", "sub", "mul", "div", "pow", "neg"))
+_ADD, _SUB, _MUL, _DIV, _POW, _NEG = (
+    OPERATIONS[n].opcode for n in ("add", "sub", "mul", "div", "pow", "neg")
+)
 _MIN, _MAX, _ABS, _SQRT, _SIGN, _CLIP = (
     OPERATIONS[n].opcode for n in ("min", "max", "abs", "sqrt", "sign", "clip")
 )
@@ -94,10 +96,10 @@ def _binary(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
             divisor = load(rows, y, i)
             quotient = _saturated(load(rows, x, i) / divisor, largest)
             store(rows, x, i, where(divisor == 0, 0, quotient))
-    elif code == _MIN or code == _AND:
+    elif code in (_MIN, _AND):
         for i in range(lo, hi, VECTOR):
             store(rows, x, i, minimum(load(rows, x, i), load(rows, y, i)))
-    elif code == _MAX or code == _OR:
+    elif code in (_MAX, _OR):
         for i in range(lo, hi, VECTOR):
             store(rows, x, i, maximum(load(rows, x, i), load(rows, y, i)))
     elif code == _POW:
@@ -137,7 +139,7 @@ def _comparison(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
 def run_tile(
     code: Any, operand: Any, start: int, stop: int, rows: Any, inputs: int, stack: int, lo: int, hi: int
 ) -> None:
-    """Leave in rows[stack, lo:hi] the value of the program code[start:stop]; lo and hi are multiples of VECTOR.
+    """Leave in rows[stack, lo:hi] the value of code[start:stop]; lo and hi are multiples of VECTOR.
 
     A variable of slot k is read from row `inputs` + k; the rows above `stack` are scratch.
     """
@@ -161,7 +163,9 @@ def run_tile(
         elif node == _CLIP:
             x -= 2
             for i in range(lo, hi, VECTOR):
-                store(rows, x, i, minimum(maximum(load(rows, x, i), load(rows, x + 1, i)), load(rows, x + 2, i)))
+                store(
+                    rows, x, i, minimum(maximum(load(rows, x, i), load(rows, x + 1, i)), load(rows, x + 2, i))
+                )
         elif node in _UNARY:
             _unary(node, rows, x, lo, hi)
         else:

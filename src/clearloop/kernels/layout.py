@@ -42,8 +42,8 @@ class Networks(NamedTuple):
     """Networks of one shape, one after the other, the networks of a member together; see `network.py`."""
 
     numbers: Array
-    """[count · numbers of each]"""
-    count: int
+    """[total · numbers of each]"""
+    total: int
     sizes: Array
     """[layers + 1]"""
     activations: Array
@@ -129,7 +129,7 @@ class Rows(NamedTuple):
     ring: int
     """(a number of rows, not a place)"""
     slopes: int
-    """3 · S rows for Runge–Kutta"""
+    """3 · S rows for the integration"""
     scores: int
     """what a network answers"""
     hidden: int

@@ -70,7 +70,9 @@ def forward(
 
 def flatten(weights: list[Any], biases: list[Any]) -> Any:
     """The flat array of a network whose layers have weights [outputs, inputs]."""
-    return np.concatenate([np.concatenate([np.asarray(w).T.ravel(), b]) for w, b in zip(weights, biases, strict=True)])
+    return np.concatenate(
+        [np.concatenate([np.asarray(w).T.ravel(), b]) for w, b in zip(weights, biases, strict=True)]
+    )
 
 
 def fold(numbers: Any, sizes: Any, activations: Any) -> Any:
@@ -95,5 +97,5 @@ def fold(numbers: Any, sizes: Any, activations: Any) -> Any:
 def folded(networks: Networks) -> Networks:
     if not networks.sizes.size:
         return networks
-    numbers = networks.numbers.reshape(networks.count, -1)
+    numbers = networks.numbers.reshape(networks.total, -1)
     return networks._replace(numbers=fold(numbers, networks.sizes, networks.activations).ravel())

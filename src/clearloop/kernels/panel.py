@@ -18,7 +18,9 @@ from clearloop.kernels.vectors import CONTRACT, FLOAT, INT64, broadcast
 
 AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 REGISTER_BYTES = 64 if AVX512 else 32
-WIDE = 4 if AVX512 else 2  # vectors beside five outputs: what fits in 32 registers with AVX-512, in 16 without
+WIDE = (
+    4 if AVX512 else 2
+)  # vectors beside five outputs: what fits in 32 registers with AVX-512, in 16 without
 BLOCK = 64  # lanes: a multiple of what any panel takes at once
 
 
@@ -34,7 +36,9 @@ class _Panel:
     def begin(self) -> None:
         # From 0, which takes no instruction. Copies of a loaded bias would cost a fifth of the speed.
         zero = ir.Constant(self.vector, None)
-        self.sums = [[cgutils.alloca_once_value(self.builder, zero) for _ in self.vectors] for _ in self.outputs]
+        self.sums = [
+            [cgutils.alloca_once_value(self.builder, zero) for _ in self.vectors] for _ in self.outputs
+        ]
 
     def add(self, row: Any, weights: Any) -> None:
         """One more input."""

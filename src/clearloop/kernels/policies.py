@@ -20,7 +20,16 @@ from clearloop.kernels.vectors import VECTOR, maximum, minimum, where
 
 @inlined
 def act(
-    policies: Any, p: int, begin: int, step: int, n_states: int, history: int, rows: Any, at: Any, lo: int, hi: int
+    policies: Any,
+    p: int,
+    begin: int,
+    step: int,
+    n_states: int,
+    history: int,
+    rows: Any,
+    at: Any,
+    lo: int,
+    hi: int,
 ) -> None:
     """The action of controller p for its lanes, within the limits, in the rows from at.action on.
 
@@ -80,7 +89,16 @@ def _programs(policies: Any, p: int, n_actions: int, rows: Any, at: Any, lo: int
 
 @part
 def _fuzzy(
-    numbers: Any, p: int, first: int, rules: int, n_features: int, rows: Any, at: Any, output: int, lo: int, hi: int
+    numbers: Any,
+    p: int,
+    first: int,
+    rules: int,
+    n_features: int,
+    rows: Any,
+    at: Any,
+    output: int,
+    lo: int,
+    hi: int,
 ) -> None:
     """Eqs. (14)–(16) of the paper, for one action.
 
@@ -112,7 +130,9 @@ def _fuzzy(
 
 
 @part
-def _pid(numbers: Any, p: int, sizes: Any, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
+def _pid(
+    numbers: Any, p: int, sizes: Any, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int
+) -> None:
     """Sec. 3.2 of the paper, in steps. sizes: for each loop its action and its feature.
 
     numbers[p]: for each loop scale · weight, kp, ki, kd and window.
@@ -123,7 +143,12 @@ def _pid(numbers: Any, p: int, sizes: Any, step: int, n_actions: int, rows: Any,
             _put(rows, at.action + a, i, splat(rows, 0), lo, hi)
     for k in range(sizes.size // 2):
         output, x = at.action + sizes[2 * k], at.features + sizes[2 * k + 1]
-        weight, kp, ki, kd = numbers[p, 5 * k], numbers[p, 5 * k + 1], numbers[p, 5 * k + 2], numbers[p, 5 * k + 3]
+        weight, kp, ki, kd = (
+            numbers[p, 5 * k],
+            numbers[p, 5 * k + 1],
+            numbers[p, 5 * k + 2],
+            numbers[p, 5 * k + 3],
+        )
         total = at.loops + k * (2 + at.ring)
         last, oldest = total + 1, total + 2 + step % int(numbers[p, 5 * k + 4])
         for i in range(begin, hi, VECTOR):
@@ -158,7 +183,9 @@ def _network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: An
 
 
 @part
-def _sequence(numbers: Any, begin: int, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
+def _sequence(
+    numbers: Any, begin: int, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int
+) -> None:
     """Actions that stand fixed. numbers: for each lane of a member its A actions, step after step."""
     for i in range(lo, hi):
         lane = min(begin + i, numbers.shape[0] - 1)

@@ -19,7 +19,7 @@ def judge(member: int, reward: Any, rows: Any, at: Any, width: int) -> None:
         _follow(reward.code, reward.operand, reward.spans, rows, at, width)
         return
     networks = reward.networks
-    first = member * (networks.numbers.size // networks.count)
+    first = member * (networks.numbers.size // networks.total)
     forward(
         networks.numbers, first, networks.sizes, networks.activations,
         rows, at.frame, at.scores, at.hidden, at.widest, 0, width,

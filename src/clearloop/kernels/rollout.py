@@ -1,8 +1,8 @@
 """Many controllers × members × starts × steps: the value of Eq. (6) of the paper, lane by lane.
 
 Lanes are numbered member by member, in each member controller by controller, in each controller start by
-start; a member's lanes fill tiles, of which the last may be narrower. A tile is stepped through the horizon by
-one thread, and no lane looks at another, so results do not depend on the number of threads.
+start; a member's lanes fill tiles, of which the last may be narrower. A tile is stepped through the horizon
+by one thread, and no lane looks at another, so results do not depend on the number of threads.
 """
 
 from typing import Any
@@ -21,7 +21,15 @@ STATE_LIMIT = 1e12  # a surrogate far outside its data must not run off to infin
 
 @kernel
 def roll_tiles(
-    first: int, last: int, policies: Any, dynamics: Any, reward: Any, job: Any, rows: Any, at: Any, outcome: Any
+    first: int,
+    last: int,
+    policies: Any,
+    dynamics: Any,
+    reward: Any,
+    job: Any,
+    rows: Any,
+    at: Any,
+    outcome: Any,
 ) -> None:
     """Step the tiles [first, last) through the horizon."""
     n_starts, n_states = job.starts.shape

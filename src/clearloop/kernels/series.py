@@ -40,7 +40,7 @@ def _power_of_two(_typing: Any, n: Any) -> Any:
 
 @emitted
 def _exponent(_typing: Any, x: Any) -> Any:
-    """n of x = m · 2ⁿ with m in [√½, √2)."""
+    """The n of x = m · 2ⁿ with m in [√½, √2)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = builder.sub(builder.bitcast(arguments[0], _WHOLE), _each(_ROOT_HALF))
@@ -51,7 +51,7 @@ def _exponent(_typing: Any, x: Any) -> Any:
 
 @emitted
 def _significand(_typing: Any, x: Any) -> Any:
-    """m of x = m · 2ⁿ with m in [√½, √2)."""
+    """The m of x = m · 2ⁿ with m in [√½, √2)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = builder.sub(builder.bitcast(arguments[0], _WHOLE), _each(_ROOT_HALF))

@@ -41,13 +41,13 @@ class Mask(types.Type):  # type: ignore[misc]
 MASK = Mask(name="Mask")
 
 
-@register_model(Vector)  # type: ignore[misc]
+@register_model(Vector)
 class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, ir.VectorType(FLOAT[kind.element], VECTOR))
 
 
-@register_model(Mask)  # type: ignore[misc]
+@register_model(Mask)
 class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, ir.VectorType(ir.IntType(1), VECTOR))

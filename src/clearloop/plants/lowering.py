@@ -67,7 +67,7 @@ def _judgements(task: Task) -> list[Expression]:
 
 def empty_networks(dtype: Any) -> Networks:
     none = np.zeros(0, np.int64)
-    return Networks(numbers=np.zeros(0, dtype), count=1, sizes=none, activations=none)
+    return Networks(numbers=np.zeros(0, dtype), total=1, sizes=none, activations=none)
 
 
 def lower_programs(

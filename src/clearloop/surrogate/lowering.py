@@ -17,7 +17,7 @@ def lower_networks(networks: Sequence[Network], dtype: Any) -> Networks:
     hidden = ACTIVATIONS[first.activation]
     return Networks(
         numbers=np.concatenate([flatten(list(n.weights), list(n.biases)) for n in networks]).astype(dtype),
-        count=len(networks),
+        total=len(networks),
         sizes=np.array(first.sizes),
         activations=np.array([hidden] * (len(first.weights) - 1) + [IDENTITY]),
     )

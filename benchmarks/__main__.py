@@ -18,7 +18,7 @@ from benchmarks.peers import jax_runner, numpy_runner, torch_runner
 from clearloop.kernels.engine import roll_out, threads
 
 PEAK_REPEATS = 20_000_000
-REPETITIONS = 7
+REPETITIONS = 5
 
 
 def main() -> None:
@@ -71,13 +71,13 @@ def print_peers(times: dict[str, Timing], steps: int, cores: int) -> None:
 
 def print_growth() -> None:
     """Doubling any side of the job doubles the time."""
-    base = {"policies": 500, "starts": 100, "horizon": 100, "members": 1}
+    base = {"policies": 1000, "starts": 100, "horizon": 100, "members": 1}
     works: dict[str, Work] = {}
     for name, sizes in {"": base, **{side: {**base, side: 2 * size} for side, size in base.items()}}.items():
         workload = make_workload(**sizes)
         parts = linear_policies(workload), engine_system(workload), engine_job(workload)
         works[name] = lambda parts=parts: roll_out(*parts)  # type: ignore[misc]
-    times = measure(works, REPETITIONS)
+    times = measure(works, 3 * REPETITIONS)
     growth = ", ".join(f"{name} {times[name].best / times[''].best:.2f}" for name in base)
     print(f"Time after doubling, 2 +- 15 %: {growth}")
 

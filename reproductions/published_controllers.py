@@ -38,7 +38,7 @@ def main() -> None:
                 penalty = evaluate(published.load(), task, surrogate=surrogate).penalty
                 scores.setdefault((published.file, track.name), []).append(penalty)
     print(
-        f"{len(SEEDS)} models, each from 10,000 transitions of its own, seeds 0 to {SEEDS[-1]}; 1,024 starts.\n"
+        f"{len(SEEDS)} models, each from its own 10,000 transitions, seeds 0 to {SEEDS[-1]}; 1,024 starts.\n"
     )
     print(
         "| controller | paper: model | model, published track | model, best track | paper: system | system |"

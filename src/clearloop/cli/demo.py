@@ -68,7 +68,8 @@ def _compare(task: "Task", naive: "Surrogate", surrogate: "Surrogate") -> None:
     published_gap, best_gap = (max(column, key=abs) for column in zip(*gaps, strict=True))
     typer.echo(
         f"A model learned the paper's way promises up to {abs(published_gap):.0%} less than the plant\n"
-        f"charges: it misses failures. Ours stays within {abs(best_gap):.1%}, so a search on it can be believed.\n"
+        f"charges: it misses failures. Ours stays within {abs(best_gap):.1%}, so that a search on it\n"
+        "can be believed.\n"
     )
 
 

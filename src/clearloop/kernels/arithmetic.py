@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 
 from clearloop.kernels import series
-from clearloop.kernels.compilation import emitted
+from clearloop.kernels.compilation import emit_inlined, emitted
 from clearloop.kernels.vectors import FLOAT, INT64, VECTOR
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -65,7 +65,7 @@ def _lane_by_lane(context: Any, builder: Any, element: Any, function: Any, vecto
     with cgutils.for_range(builder, INT64(VECTOR)) as loop:
         pointers = [builder.gep(lane, [loop.index]) for lane in lanes]
         values = [builder.load(pointer) for pointer in pointers]
-        builder.store(context.compile_internal(builder, function, signature, values), pointers[0])
+        builder.store(emit_inlined(context, builder, function, signature, values), pointers[0])
     return builder.load(places[0])
 
 
@@ -75,7 +75,7 @@ def _of_one(number: Callable[[float], float], single: Callable[[Any], Any] | Non
     def define(_typing: Any, x: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             if single is not None and x.element is types.float32:
-                return context.compile_internal(builder, single, signature, arguments)
+                return emit_inlined(context, builder, single, signature, arguments)
             return _lane_by_lane(context, builder, x.element, number, arguments)
 
         return x(x), generate

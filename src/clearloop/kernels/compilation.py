@@ -2,10 +2,11 @@
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
-from numba.core import compiler, config, event
+from numba.core import cgutils, compiler, config, event
 from numba.core.cpu import CPUTargetOptions
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
@@ -35,13 +36,13 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """What kernels call: compiled into each of them."""
-    return _part(function, _OPTIONS)  # type: ignore[no-any-return]
+    """What kernels call."""
+    return _part(function, inline=False)  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
     """A part that leaves no call behind: called in one place, or so often that the call would show."""
-    return _part(function, {**_OPTIONS, "forceinline": True})  # type: ignore[no-any-return]
+    return _part(function, inline=True)  # type: ignore[no-any-return]
 
 
 def emitted(define: Any, prefer_literal: bool = False) -> Any:
@@ -49,22 +50,12 @@ def emitted(define: Any, prefer_literal: bool = False) -> Any:
     return intrinsic(prefer_literal=prefer_literal)(define)
 
 
-def _part(function: Any, options: dict[str, Any]) -> Any:
-    """A function that is compiled to LLVM's language, and no further.
-
-    numba's own decorator would make machine code of each function, an entry for Python and a file in the
-    cache. Parts need none of these, and without them the engine compiles in half the time.
-    """
-    compiled: dict[Any, Any] = {}
-
+def _part(function: Any, inline: bool) -> Any:
     def define(typing: Any, *kinds: Any) -> Any:
-        if kinds not in compiled:
-            compiled[kinds] = _compile(typing, function, kinds, options)
-        result = compiled[kinds]
+        result = _compile(typing, function, kinds, None)
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            context.add_linking_libs([result.library])
-            return context.call_internal(builder, result.fndesc, signature, arguments)
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return _emit_call(context, builder, result, arguments, inline)
 
         return result.signature, generate
 
@@ -75,13 +66,40 @@ def _part(function: Any, options: dict[str, Any]) -> Any:
     return emitted(define)
 
 
-def _compile(typing: Any, function: Any, kinds: Any, options: dict[str, Any]) -> Any:
+def emit_inlined(context: Any, builder: Any, function: Any, signature: Any, arguments: Any) -> Any:
+    """Emit the instructions of a Python function, as part of something else that is emitted."""
+    result = _compile(context.typing_context, function, signature.args, signature.return_type)
+    return _emit_call(context, builder, result, arguments, inline=True)
+
+
+@cache
+def _compile(typing: Any, function: Any, kinds: Any, returns: Any) -> Any:
+    """The function for these types of arguments, in LLVM's language.
+
+    numba's own decorator would go on to make machine code of each function, an entry for Python and a file in
+    the cache. Only kernels need these, and without them the engine compiles in a quarter of the time.
+    """
     flags = compiler.Flags()
-    CPUTargetOptions.parse_as_flags(flags, options)
+    CPUTargetOptions.parse_as_flags(flags, _OPTIONS)
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     target = cpu_target.target_context
     library = target.codegen().create_library(function.__name__)
-    return compiler.compile_internal(typing, target, library, function, kinds, None, flags, {})
+    result = compiler.compile_internal(typing, target, library, function, kinds, returns, flags, {})
+    library._finalized = True  # ready to be linked
+    return result
+
+
+def _emit_call(context: Any, builder: Any, result: Any, arguments: Any, inline: bool) -> Any:
+    """A call. LLVM is not asked what to inline: it has taken registers from the inner loop."""
+    context.add_linking_libs([result.library, *result.library._linking_libraries])
+    callee = context.declare_function(builder.module, result.fndesc)
+    types, attributes = result.signature, ("alwaysinline" if inline else "noinline",)
+    status, value = context.call_conv.call_function(
+        builder, callee, types.return_type, types.args, arguments, attrs=attributes
+    )
+    with cgutils.if_unlikely(builder, status.is_error):
+        context.call_conv.return_status_propagate(builder, status)
+    return value
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

@@ -77,28 +77,29 @@ def jax_runner(workload: Workload) -> Runner:
 
 
 def torch_runner(workload: Workload) -> Runner:
+    """Rows are lanes, as `torch.nn.Linear` has them."""
     import torch
 
-    def tensors(layers: Layers) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        return [(torch.from_numpy(w), torch.from_numpy(b)[:, None]) for w, b in layers]
+    def network(layers: Layers) -> torch.nn.Sequential:
+        modules: list[torch.nn.Module] = []
+        for weights, biases in layers:
+            linear = torch.nn.Linear(weights.shape[1], weights.shape[0])
+            linear.weight.data, linear.bias.data = torch.from_numpy(weights), torch.from_numpy(biases)
+            modules += [linear, torch.nn.ReLU()]
+        return torch.nn.Sequential(*modules[:-1])
 
-    dynamics = [tensors(layers) for layers in workload.dynamics[0]]
-    reward, levels = tensors(workload.reward[0]), torch.from_numpy(LEVELS)
-    first, gains = map(torch.from_numpy, _lanes(workload))
-
-    def forward(layers: list[tuple[torch.Tensor, torch.Tensor]], x: torch.Tensor) -> torch.Tensor:
-        for weights, biases in layers[:-1]:
-            x = torch.relu_(torch.addmm(biases, weights, x))
-        return torch.addmm(layers[-1][1], layers[-1][0], x)
+    dynamics = [network(layers) for layers in workload.dynamics[0]]
+    reward, levels = network(workload.reward[0]), torch.from_numpy(LEVELS)
+    first, gains = (torch.from_numpy(array.T.copy()) for array in _lanes(workload))
 
     def run() -> Floats:
         with torch.inference_mode():
-            states, total, gain = first, torch.zeros(first.shape[1]), 1.0
+            states, total, gain = first, torch.zeros(len(first)), 1.0
             for _ in range(workload.horizon):
-                action = (gains * states).sum(0).clamp(-LIMIT, LIMIT)
-                inputs = torch.cat([states, action[None]])
-                states = states + torch.cat([forward(layers, inputs) for layers in dynamics])
-                total = total + gain * levels[forward(reward, states).argmax(0)]
+                action = (gains * states).sum(1, keepdim=True).clamp(-LIMIT, LIMIT)
+                inputs = torch.cat([states, action], 1)
+                states = states + torch.cat([change(inputs) for change in dynamics], 1)
+                total = total + gain * levels[reward(states).argmax(1)]
                 gain *= DISCOUNT
             return np.asarray(total.numpy())
 

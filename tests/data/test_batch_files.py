@@ -119,6 +119,14 @@ def test_several_files_keep_their_episodes_apart(folder: Path) -> None:
             Batch.load(paths, CARTPOLE)
 
 
+def test_blanks_around_names_of_columns_do_not_count(folder: Path) -> None:
+    path = folder / "blanks.csv"
+    path.write_text("time, theta ,rho\n0,1,2\n")
+    assert read(path).columns == ["time", "theta", "rho"]
+    path.write_text("theta, theta\n0,1\n")
+    assert read(path).columns == ["theta", " theta"]
+
+
 def test_numbers_that_begin_as_whole_ones(folder: Path) -> None:
     frame = clean_log(200, 15).with_columns(
         force=pl.when(pl.int_range(3000) < 2000).then(0).otherwise("force")

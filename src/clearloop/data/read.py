@@ -20,11 +20,17 @@ def read(path: str | Path) -> "pl.DataFrame":
     try:
         with path.open("rb"):  # the system's own words for a missing file, a folder, a locked door
             pass
-        return reader(path)
+        return _without_blanks(reader(path))
     except OSError as error:
         raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise ClearloopError(f"{path}: is damaged, or no {path.suffix[1:]} file: {_line(error)}") from error
+
+
+def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """`time, theta` means the columns `time` and `theta`, unless that would make two of one name."""
+    names = [name.strip() for name in frame.columns]
+    return frame.rename(dict(zip(frame.columns, names, strict=True))) if len(set(names)) == len(names) else frame
 
 
 def _read_csv(path: Path) -> "pl.DataFrame":

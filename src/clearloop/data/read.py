@@ -30,7 +30,9 @@ def read(path: str | Path) -> "pl.DataFrame":
 def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
     """`time, theta` means the columns `time` and `theta`, unless that would make two of one name."""
     names = [name.strip() for name in frame.columns]
-    return frame.rename(dict(zip(frame.columns, names, strict=True))) if len(set(names)) == len(names) else frame
+    if len(set(names)) < len(names):
+        return frame
+    return frame.rename(dict(zip(frame.columns, names, strict=True)))
 
 
 def _read_csv(path: Path) -> "pl.DataFrame":

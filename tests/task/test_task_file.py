@@ -27,8 +27,8 @@ def outcome(text: str) -> str:
 
 def test_the_page_is_true() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
-    whole, reward, starts, plant = re.findall(r"```toml\n(.*?)```", page, re.S)
-    assert outcome(whole + starts + plant) == ""
+    whole, reward, starts, plant, exploration = re.findall(r"```toml\n(.*?)```", page, re.S)
+    assert outcome(whole + starts + plant + exploration) == ""
     assert outcome(re.sub(r"\[reward\]\n.*\n", lambda _: reward, whole)) == ""
     (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

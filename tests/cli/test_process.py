@@ -23,6 +23,18 @@ def test_the_module_is_the_command(published: Path) -> None:
     assert one.stderr == two.stderr == b""
 
 
+def test_compiling_is_announced_once_and_only_when_it_happens(published: Path, tmp_path: Path) -> None:
+    arguments = ["evaluate", str(published / "gprl.json"), "--task", "cartpole", "--starts", "1"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=environment)
+        for _ in range(2)
+    )
+    assert first.stderr == "Compiling the engine for this machine; this takes some seconds, once.\n"
+    assert second.stderr == ""
+    assert first.stdout == second.stdout
+
+
 def test_errors_leave_no_traceback() -> None:
     done = subprocess.run([*COMMAND, "show", "none.json"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")

@@ -1,0 +1,53 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clearloop.data import Batch
+from clearloop.errors import ClearloopError
+from clearloop.plants.exploration import make_batch
+from clearloop.runs import RunDirectory
+from clearloop.task import Task
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return Task.load("cartpole")
+
+
+@pytest.fixture(scope="module")
+def batch(task: Task) -> Batch:
+    return make_batch(task, rng=np.random.default_rng(0), size=50)
+
+
+def test_a_run_says_what_was_asked_and_from_what(tmp_path: Path, task: Task, batch: Batch) -> None:
+    run = RunDirectory.create(tmp_path / "deep" / "run")
+    run.begin(task, batch, {"command": "model", "seed": 3})
+    begun = json.loads((run.path / "run.json").read_text())
+    assert begun["status"] == "running"
+    assert begun["asked"] == {"command": "model", "seed": 3}
+    assert begun["data"]["fingerprint"] == batch.fingerprint()
+    assert Batch.load(run.path / "batch.parquet", task).fingerprint() == batch.fingerprint()
+    assert Task.from_dict(begun["task"]) == task
+    run.finish(task, batch, {"command": "model", "seed": 3})
+    finished = json.loads((run.path / "run.json").read_text())
+    assert finished == {**begun, "status": "finished"}
+
+
+def test_a_run_does_not_move_in_with_strangers(tmp_path: Path) -> None:
+    (tmp_path / "thesis.doc").write_text("all of it")
+    with pytest.raises(ClearloopError, match="holds other things than a run"):
+        RunDirectory.create(tmp_path)
+
+
+def test_an_old_run_makes_room_for_a_new_one(tmp_path: Path, task: Task, batch: Batch) -> None:
+    RunDirectory.create(tmp_path).begin(task, batch, {"seed": 1})
+    RunDirectory.create(tmp_path).begin(task, batch, {"seed": 2})
+    assert json.loads((tmp_path / "run.json").read_text())["asked"] == {"seed": 2}
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClearloopError, match="cannot be a run directory"):
+        RunDirectory.create(tmp_path / "file" / "run")

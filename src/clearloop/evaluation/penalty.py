@@ -1,5 +1,6 @@
 """The penalty of a controller: minus the mean discounted return over a set of starts (Eqs. 6 and 7)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +67,11 @@ def evaluate(
     task: Task,
     *,
     surrogate: Surrogate | None = None,
+    members: Sequence[int] | None = None,
     starts: NDArray[np.float64] | int = 1024,
     workers: int | None = None,
 ) -> Evaluation:
-    """Score a controller in double precision on the plant, or on all members of a surrogate.
+    """Score a controller in double precision on the plant, or on a surrogate: all `members`, or some.
 
     `starts`: [N, S] states, or how many points of the task's scoring set.
     """
@@ -80,7 +82,7 @@ def evaluate(
     history = window(task, [controller])
     points = task.scoring_starts(starts) if isinstance(starts, int) else starts
     job = make_job(task, points, setpoints, history)
-    system = make_system(task, surrogate, history)
+    system = make_system(task, surrogate, history, members)
     rollout = roll_out(encode([controller], task, history=history), system, job, workers=workers)
     on = "system" if surrogate is None else "model"
     return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])

@@ -21,11 +21,13 @@ def window(task: Task, controllers: Sequence[Controller]) -> int:
     return max(task.history, reward_window(task), *(controller.history for controller in controllers))
 
 
-def make_system(task: Task, surrogate: Surrogate | None, history: int, dtype: Any = np.float64) -> System:
-    """The task's plant, or the surrogate where one is given."""
-    return (
-        lower_plant(task, dtype, history) if surrogate is None else surrogate.system(dtype, history=history)
-    )
+def make_system(
+    task: Task, surrogate: Surrogate | None, history: int, members: Sequence[int] | None = None
+) -> System:
+    """The task's plant, or the surrogate where one is given: all of its members, or some."""
+    if surrogate is None:
+        return lower_plant(task, np.float64, history)
+    return surrogate.system(np.float64, members, history)
 
 
 def make_job(task: Task, starts: Any, setpoints: NDArray[np.float64], history: int) -> Job:

@@ -34,8 +34,11 @@ def make_box(starts: Mapping[str, object], states: Sequence[str]) -> Box | None:
     return box
 
 
-def sobol_starts(box: Box, n: int) -> NDArray[np.float64]:
-    """[n, S]: the first points of the unscrambled Sobol sequence over the free dimensions, in state order."""
+def sobol_starts(box: Box, n: int, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
+    """[n, S]: the first points of the Sobol sequence over the free dimensions, in state order.
+
+    Unscrambled without `rng`; with one, a random scrambling, which still covers the box evenly.
+    """
     from scipy.stats.qmc import Sobol
 
     free = box[:, 0] < box[:, 1]
@@ -43,7 +46,7 @@ def sobol_starts(box: Box, n: int) -> NDArray[np.float64]:
     if free.any():
         low, high = box[free].T
         # Whole powers of two keep the sequence balanced, and SciPy quiet; the first n are the same points.
-        unit = Sobol(int(free.sum()), scramble=False).random_base2((n - 1).bit_length())[:n]
+        unit = Sobol(int(free.sum()), scramble=rng is not None, rng=rng).random_base2((n - 1).bit_length())[:n]
         starts[:, free] = low + (high - low) * unit
     return starts
 

@@ -176,6 +176,10 @@ class Task(Table):
         """[n, S], uniform in the start box."""
         return uniform_starts(self._box(n), n, rng)
 
+    def even_starts(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """[n, S], random, but spread evenly over the start box: means over them vary far less."""
+        return sobol_starts(self._box(n), n, rng)
+
     def _box(self, n: int) -> NDArray[np.float64]:
         if self.start_box is None:
             raise ClearloopError(

@@ -1,0 +1,190 @@
+"""The search that GPRL and FGPRL share: rounds of evolution with racing and refinement, then a final."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from clearloop.controllers import Controller
+from clearloop.kernels.layout import Policies
+from clearloop.methods.method import Candidate, Search, State
+from clearloop.methods.problem import Floats, Problem
+from clearloop.search.gp.evolution import GP, Evolution
+from clearloop.search.gp.genome import Genome
+from clearloop.search.gp.grammar import Grammar
+from clearloop.search.gp.refinement import Refinement
+
+
+class Sample(NamedTuple):
+    """What a penalty is a mean over."""
+
+    starts: int
+    members: int | None
+    """of the surrogate; None: all that the search may use"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """How the model's steps are spent."""
+
+    race: Sample = Sample(32, 1)
+    """every child; the best `promoted` of each island go on"""
+    promoted: int = 8
+    tune: Sample = Sample(64, 1)
+    """their constants are refined a little, so that structures compete rather than lucky constants"""
+    score: Sample = Sample(128, 2)
+    """what decides who lives; and members of the front are refined on it"""
+    polished: int = 8
+    """members of the front whose constants are refined in every round"""
+    final: Sample = Sample(512, None)
+    """the front and those near it are scored anew and refined on this"""
+    final_share: float = 0.2
+    """of the budget for the final"""
+
+
+class Language(Grammar):
+    """Programs that can be run by the engine and read by people."""
+
+    @abstractmethod
+    def encode(self, genomes: Sequence[Genome]) -> Iterable[tuple[list[int], Policies]]:
+        """Populations for the engine, and which of the genomes each consists of."""
+
+    @abstractmethod
+    def controller(self, genome: Genome) -> Controller: ...
+
+
+class Evolving(Search):
+    def __init__(
+        self, problem: Problem, language: Language, gp: GP, rounds: Rounds, *, rng: np.random.Generator
+    ) -> None:
+        self.problem, self.language, self.rounds, self.rng = problem, language, rounds, rng
+        self.evolution = Evolution(language, gp, rng=rng)
+        self.finalists: list[tuple[Genome, float, int]] = []
+        """with their penalties, and how often each was refined"""
+
+    @property
+    def done(self) -> bool:
+        return False
+
+    @property
+    def best(self) -> float:
+        if self.finalists:
+            return min(cost for _, cost, _ in self.finalists)
+        return min(self.evolution.costs.values(), default=np.inf)
+
+    def candidates(self) -> list[Candidate]:
+        """The finalists; before the final, the front so far."""
+        costs = self.evolution.costs
+        found = [(genome, cost) for genome, cost, _ in self.finalists] or [
+            (genome, costs[genome]) for genome in self.evolution.front()
+        ]
+        return [
+            Candidate(self.language.controller(self.language.simplify(genome)), cost)
+            for genome, cost in found
+        ]
+
+    def advance(self) -> None:
+        if self.problem.share < 1 - self.rounds.final_share:
+            self._evolve()
+            self._polish()
+        elif not self.finalists:
+            self._call_finalists()
+        else:
+            self._refine_finalists()
+
+    def _evolve(self) -> None:
+        """Children race; the promising ones are tuned and scored; the best live on."""
+        rounds, evolution, simplify = self.rounds, self.evolution, self.language.simplify
+        children = evolution.ask()
+        raced = self._penalties([child for _, child in children], rounds.race)
+        winners = [children[place] for place in _best_of_each([island for island, _ in children], raced, rounds.promoted)]
+        islands, genomes = [island for island, _ in winners], [simplify(child) for _, child in winners]
+        tuned = self._refine(genomes, None, rounds.tune, candidates=8, times=6, spread=0.7)
+        genomes = [genome for genome, _ in tuned]
+        evolution.tell(zip(islands, genomes, self._penalties(genomes, rounds.score).tolist(), strict=True))
+
+    def _polish(self) -> None:
+        """The constants of a few members of the front are refined in earnest."""
+        evolution, sample = self.evolution, self.rounds.score
+        chosen = evolution.least_polished(self.rounds.polished)
+        costs = [evolution.costs[genome] for genome in chosen]
+        for genome, cost in self._refine(chosen, costs, sample, candidates=12, times=10, spread=0.5):
+            evolution.admit(evolution.home(genome), genome, cost)
+
+    def _call_finalists(self) -> None:
+        """The front and the best of each island, scored anew; for each complexity the two best stay."""
+        evolution, complexity = self.evolution, self.language.vocabulary.complexity
+        near = [
+            genome
+            for island in evolution.islands
+            for genome in sorted(island.values(), key=evolution.costs.__getitem__)[:5]
+        ]
+        pool = list(dict.fromkeys(self.language.simplify(genome) for genome in (*evolution.front(), *near)))
+        costs = self._penalties(pool, self.rounds.final)
+        groups: dict[int, list[tuple[float, Genome]]] = {}
+        for cost, genome in sorted(zip(costs.tolist(), pool, strict=True)):
+            groups.setdefault(complexity(genome), []).append((cost, genome))
+        lowest = np.inf
+        for _, group in sorted(groups.items()):
+            self.finalists += [(genome, cost, 0) for cost, genome in group[:2] if cost < 1.03 * lowest]
+            lowest = min(lowest, group[0][0])
+
+    def _refine_finalists(self) -> None:
+        """Those that were refined least, the best of them first."""
+        order = sorted(range(len(self.finalists)), key=lambda n: (self.finalists[n][2], self.finalists[n][1]))
+        chosen = order[: self.rounds.polished]
+        genomes, costs = [self.finalists[n][0] for n in chosen], [self.finalists[n][1] for n in chosen]
+        refined = self._refine(genomes, costs, self.rounds.final, candidates=12, times=10, spread=0.3)
+        for number, (genome, cost) in zip(chosen, refined, strict=True):
+            self.finalists[number] = genome, cost, self.finalists[number][2] + 1
+
+    def _refine(
+        self,
+        genomes: Sequence[Genome],
+        costs: Sequence[float] | None,
+        sample: Sample,
+        *,
+        candidates: int,
+        times: int,
+        spread: float,
+    ) -> list[tuple[Genome, float]]:
+        known = self._penalties(genomes, sample).tolist() if costs is None else costs
+        refinement = Refinement(
+            genomes, known, self.language, candidates=candidates, spread=spread, rng=self.rng
+        )
+        for _ in range(times):
+            asked = refinement.ask()
+            refinement.tell(self._penalties(asked, sample).tolist())
+        return refinement.best
+
+    def _penalties(self, genomes: Sequence[Genome], sample: Sample) -> Floats:
+        penalties = np.full(len(genomes), np.inf)
+        for which, policies in self.language.encode(genomes):
+            penalties[which] = self.problem.penalties(policies, starts=sample.starts, members=sample.members)
+        return penalties
+
+    def state(self) -> State:
+        finalists = [
+            [list(genome.code), list(genome.operand), cost, times] for genome, cost, times in self.finalists
+        ]
+        return {"evolution": self.evolution.state(), "finalists": finalists}
+
+    def restore(self, state: State) -> None:
+        self.evolution.restore(state["evolution"])
+        self.finalists = [
+            (Genome(tuple(code), tuple(operand)), cost, times)
+            for code, operand, cost, times in state["finalists"]
+        ]
+
+
+def _best_of_each(groups: Sequence[int], costs: Floats, count: int) -> list[int]:
+    """The places of the `count` lowest costs in each group, the lowest first."""
+    taken: dict[int, int] = {}
+    chosen = []
+    for place in np.argsort(costs, kind="stable").tolist():
+        if taken.get(groups[place], 0) < count:
+            taken[groups[place]] = taken.get(groups[place], 0) + 1
+            chosen.append(place)
+    return chosen

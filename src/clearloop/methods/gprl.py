@@ -1,0 +1,82 @@
+"""GPRL: equations by genetic programming on the model (sec. 3.7 of the paper)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from clearloop.controllers import Equation
+from clearloop.expression import Variable, to_text
+from clearloop.expression.operations import VARIABLE
+from clearloop.kernels.layout import PROGRAM, Policies
+from clearloop.methods.evolving import Evolving, Language, Rounds
+from clearloop.methods.method import Method
+from clearloop.methods.problem import Problem
+from clearloop.search.gp.evolution import GP
+from clearloop.search.gp.formulas import Formulas
+from clearloop.search.gp.genome import Genome
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPRL(Method):
+    name: ClassVar[str] = "gprl"
+
+    functions: tuple[str, ...] = (
+        "add", "sub", "mul", "div", "min", "max", "abs", "tanh", "clip", "if", "lt", "gt", "and", "or",
+    )  # fmt: skip
+    """what equations may be made of"""
+    gp: GP = GP()
+    rounds: Rounds = Rounds()
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> Evolving:
+        return Evolving(problem, Equations(problem, self.functions), self.gp, self.rounds, rng=rng)
+
+
+class Equations(Formulas, Language):
+    """A formula for each action, over everything that a controller may see."""
+
+    def __init__(self, problem: Problem, functions: Sequence[str]) -> None:
+        seen = readable(problem)
+        self.problem = problem
+        self.slots = np.array([problem.features.slot(variable) for variable in seen])
+        outputs = np.ptp(problem.task.action_limits, axis=1) / 2
+        super().__init__(functions, seen, problem.scales[self.slots], outputs)
+
+    def encode(self, genomes: Sequence[Genome]) -> Iterator[tuple[list[int], Policies]]:
+        if not genomes:
+            return
+        spans = np.array([self._spans(genome) for genome in genomes])
+        first = np.cumsum([0, *spans[:-1, -1]])
+        code = np.array([gene for genome in genomes for gene in genome.code[:-1]], np.int32)
+        operand = np.array([value for genome in genomes for value in genome.operand[:-1]])
+        variable = code == VARIABLE
+        operand[variable] = self.slots[operand[variable].astype(int)]
+        empty = np.zeros((len(genomes), 0), np.float32)
+        yield (
+            list(range(len(genomes))),
+            Policies(
+                PROGRAM, empty, np.zeros(0, np.int64), code, operand.astype(np.float32),
+                spans + first[:, None], self.problem.limits,
+            ),
+        )  # fmt: skip
+
+    def _spans(self, genome: Genome) -> list[int]:
+        """Where the formula of each action starts, and the last one ends."""
+        starts = [start for start, _ in self.vocabulary.arguments(genome, len(genome.code) - 1)]
+        return [*starts[::-1], len(genome.code) - 1]
+
+    def controller(self, genome: Genome) -> Equation:
+        task, formulas = self.problem.task, self.expressions(genome)
+        outputs = {name: to_text(f) for name, f in zip(task.action_names, formulas, strict=True)}
+        return Equation(outputs=outputs).for_task(task)
+
+
+def readable(problem: Problem) -> list[Variable]:
+    """What a controller may read: states, now and before, and what it did before."""
+    task = problem.task
+    now = [Variable(name) for name in task.state_names]
+    past = [
+        Variable(name, lag=lag) for lag in range(1, task.history) for name in (*task.state_names, *task.action_names)
+    ]
+    return [*now, *past]

@@ -1,0 +1,66 @@
+"""From a batch to a front of controllers: rounds of search until the budget is spent, then the judgement."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from clearloop.data import Batch
+from clearloop.errors import ClearloopError
+from clearloop.methods.method import Method, Search, State
+from clearloop.methods.problem import Problem
+from clearloop.methods.result import Result, judge
+from clearloop.surrogate import BEST, Surrogate, Track
+from clearloop.task import Task
+
+BUDGETS = {"quick": 2_500_000_000, "standard": 10_000_000_000, "full": 75_000_000_000}
+"""In steps of the model, so that they mean the same on every machine."""
+
+Watch = Callable[[Search, Problem], None]
+"""Called after every round."""
+
+
+def learn(
+    task: Task,
+    batch: Batch,
+    method: Method,
+    *,
+    rng: np.random.Generator,
+    budget: str | int = "standard",
+    track: Track = BEST,
+    surrogate: Surrogate | None = None,
+    watch: Watch | None = None,
+    resume: State | None = None,
+) -> Result:
+    """Controllers for a task, found by one method on a surrogate of the batch (learned here if none is given).
+
+    `budget`: steps of the model, or the name of a usual amount. `resume`: what `snapshot` gave in an earlier
+    call of `watch`; with the same other arguments the result is the same as without the interruption.
+    """
+    model_rng, search_rng, judge_rng = rng.spawn(3)
+    if surrogate is None:
+        surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
+    problem = Problem(task, batch, surrogate, budget=read_budget(budget), rng=search_rng)
+    search = method.begin(problem, rng=search_rng)
+    if resume is not None:
+        problem.spent = resume["spent"]
+        search.restore(resume["search"])
+    while not search.done and problem.spent < problem.budget:
+        search.advance()
+        if watch is not None:
+            watch(search, problem)
+    return judge(
+        method.name, search.candidates(), task, batch, surrogate, steps=problem.spent, rng=judge_rng
+    )
+
+
+def snapshot(search: Search, problem: Problem) -> State:
+    """What `learn` can resume from."""
+    return {"spent": problem.spent, "search": search.state()}
+
+
+def read_budget(budget: str | int) -> int:
+    if isinstance(budget, int):
+        return budget
+    if budget not in BUDGETS:
+        raise ClearloopError(f"budget {budget}: expected {', '.join(BUDGETS)}, or a number of model steps")
+    return BUDGETS[budget]

@@ -1,0 +1,96 @@
+"""What a method searches on: penalties of whole populations on a surrogate, with the model steps counted."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.controllers.features import Features
+from clearloop.data import Batch
+from clearloop.kernels.engine import System, roll_out
+from clearloop.kernels.layout import Job, Policies
+from clearloop.plants.lowering import reward_window
+from clearloop.plants.setpoints import setpoint_table
+from clearloop.surrogate import Surrogate
+from clearloop.task import Task
+
+Floats = NDArray[np.float64]
+
+
+class Problem:
+    """A task, a batch and a surrogate of it; starts and members for the search alone; and a budget."""
+
+    def __init__(
+        self,
+        task: Task,
+        batch: Batch,
+        surrogate: Surrogate,
+        *,
+        budget: int,
+        rng: np.random.Generator,
+        starts: int = 1024,
+    ) -> None:
+        """`budget`: steps of a model that may be spent. `starts`: how many to draw."""
+        self.task, self.batch, self.surrogate, self.budget = task, batch, surrogate, budget
+        self.spent = 0
+        self.history = max(task.history, reward_window(task))
+        self.features = Features(task.state_names, task.action_names, self.history)
+        self.starts = draw_starts(task, batch, starts, rng)
+        self._setpoints = setpoint_table(task, task.horizon)
+        self._systems: dict[tuple[int, ...], System] = {}
+
+    @property
+    def share(self) -> float:
+        """Of the budget that is spent."""
+        return min(1.0, self.spent / self.budget)
+
+    @property
+    def members(self) -> int:
+        """Of the surrogate, for the search."""
+        return len(self.surrogate.search_members)
+
+    @property
+    def scales(self) -> Floats:
+        """[features] The typical size of each of the engine's features in the batch, less its setpoint.
+
+        Searches draw gains and widths in these, so that units do not matter.
+        """
+        task = self.task
+        window = np.concatenate([self.batch.states.std(axis=0), np.ptp(task.action_limits, axis=1) / 2])
+        sizes = np.concatenate([np.tile(window, self.history), window[: len(task.states)]])
+        return np.where(sizes > 0, sizes, 1.0)
+
+    @property
+    def limits(self) -> NDArray[np.float32]:
+        """[A, 2] of the actions, as populations want them."""
+        return self.task.action_limits.astype(np.float32)
+
+    def penalties(
+        self, policies: Policies, *, starts: int, members: int | Sequence[int] | None = None
+    ) -> Floats:
+        """[P] the mean penalty of each controller over the first `starts` starts.
+
+        `members`: how many of the search's members (all of them), or which.
+        """
+        some = range(members) if isinstance(members, int) else members
+        chosen = tuple(self.surrogate.search_members[m] for m in (range(self.members) if some is None else some))
+        job = Job(
+            self.starts[:starts].astype(np.float32), self._setpoints.astype(np.float32), self.task.discount,
+            self.history,
+        )  # fmt: skip
+        returns = roll_out(policies, self._system(chosen), job).returns
+        self.spent += returns.size * self.task.horizon
+        return -returns.mean(axis=(0, 2), dtype=np.float64)
+
+    def _system(self, members: tuple[int, ...]) -> System:
+        if members not in self._systems:
+            self._systems[members] = self.surrogate.system(np.float32, members, self.history)
+        return self._systems[members]
+
+
+def draw_starts(task: Task, batch: Batch, n: int, rng: np.random.Generator) -> Floats:
+    """[n, S] from the task's start box, or, where it has none, from what was logged."""
+    if task.start_box is not None:
+        return task.even_starts(n, rng)
+    rows = np.flatnonzero(~batch.terminal)
+    return batch.states[rng.choice(rows, n, replace=len(rows) < n)]

@@ -1,0 +1,139 @@
+"""What a method found: a front from the simplest to the best, judged by models and starts it never saw."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clearloop.controllers import Controller
+from clearloop.data import Batch
+from clearloop.evaluation import Evaluation, evaluate
+from clearloop.methods.method import Candidate
+from clearloop.methods.problem import Floats, draw_starts
+from clearloop.surrogate import Surrogate
+from clearloop.task import Task
+
+if TYPE_CHECKING:
+    import polars as pl
+
+JUDGED_STARTS = 1024
+
+
+@dataclass(frozen=True)
+class Point:
+    """A controller of the front, and what it is expected to cost."""
+
+    controller: Controller
+    judged: Evaluation
+    """by the judging members on starts of their own: what the front was chosen by"""
+    model: Evaluation
+    """by the judging members on the scoring set: the promise"""
+    system: Evaluation | None
+    """by the plant on the scoring set; None where there is no plant"""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Points are sorted by complexity; each costs less, as judged, than all before it."""
+
+    method: str
+    points: tuple[Point, ...]
+    steps: int
+    """steps of the model that the search took"""
+
+    @property
+    def best(self) -> Controller:
+        """The one that is judged to cost least."""
+        return self.points[-1].controller
+
+    @property
+    def pick(self) -> int:
+        """The number of the simplest that cannot be told from the best.
+
+        It costs at most one standard error more, of the difference from start to start.
+        """
+        best = _by_start(self.points[-1])
+        for number, point in enumerate(self.points):
+            extra = _by_start(point) - best
+            if extra.mean() <= extra.std(ddof=1) / np.sqrt(extra.size):
+                return number
+        return len(self.points) - 1
+
+    @property
+    def front(self) -> "pl.DataFrame":
+        """A row for each point, with the columns of `front.csv`."""
+        import polars as pl
+
+        rows = [_row(self.method, number, point) for number, point in enumerate(self.points, 1)]
+        return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+    def __repr__(self) -> str:
+        best = self.points[-1]
+        system = "" if best.system is None else f", {best.system.penalty:.3f} on the system"
+        return (
+            f"{self.method}: {len(self.points)} controllers, the best promises {best.model.penalty:.3f}"
+            f"{system}: {best.controller.summary}"
+        )
+
+
+SCHEMA = {
+    "controller": str,
+    "method": str,
+    "complexity": int,
+    "penalty_model": float,
+    "penalty_model_se": float,
+    "penalty_system": float,
+    "penalty_system_se": float,
+    "failures_system": float,
+    "formula": str,
+}
+
+
+def _row(method: str, number: int, point: Point) -> tuple[object, ...]:
+    system = point.system
+    return (
+        f"{number:03d}", method, point.controller.complexity,
+        point.model.penalty, point.model.standard_error,
+        system and system.penalty, system and system.standard_error, system and system.failures,
+        point.controller.summary,
+    )  # fmt: skip
+
+
+def _by_start(point: Point) -> Floats:
+    """[N] judged penalties, the mean over members."""
+    return point.judged.penalties.mean(axis=0)
+
+
+def judge(
+    method: str,
+    candidates: Sequence[Candidate],
+    task: Task,
+    batch: Batch,
+    surrogate: Surrogate,
+    *,
+    steps: int,
+    rng: np.random.Generator,
+) -> Result:
+    """Score candidates with the members that the search did not use, on new starts; drop the dominated."""
+    starts = draw_starts(task, batch, JUDGED_STARTS, rng)
+    members = surrogate.judge_members
+    front: list[tuple[Controller, Evaluation]] = []
+    for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
+        controller = candidate.controller
+        judged = evaluate(controller, task, surrogate=surrogate, members=members, starts=starts)
+        if front and front[-1][0].complexity == controller.complexity and judged.penalty < front[-1][1].penalty:
+            front.pop()
+        if not front or judged.penalty < front[-1][1].penalty:
+            front.append((controller, judged))
+    scoring = task.scoring_starts() if task.start_box is not None else starts
+    points = [
+        Point(
+            controller,
+            judged,
+            evaluate(controller, task, surrogate=surrogate, members=members, starts=scoring),
+            evaluate(controller, task) if task.plant is not None else None,
+        )
+        for controller, judged in front
+    ]
+    return Result(method, tuple(points), steps)

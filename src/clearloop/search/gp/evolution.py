@@ -1,0 +1,198 @@
+"""Islands of programs: tournaments, offspring, and an archive with the best program of every complexity."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clearloop.search.gp.genome import Genome
+from clearloop.search.gp.grammar import Grammar
+from clearloop.search.gp.variation import (
+    cross,
+    insert,
+    mutate_constants,
+    mutate_point,
+    mutate_subtree,
+    remove,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GP:
+    """Settings. What the shares of crossover … simplification leave over is point mutation."""
+
+    islands: tuple[int, ...] = (9, 13, 17, 21, 25, 29, 33, 37)
+    """the largest complexity that each allows; good programs move on to the next"""
+    population: int = 40
+    """structures on each island"""
+    offspring: int = 64
+    """children on each island in every round"""
+    tournament: int = 3
+    crossover: float = 0.3
+    fresh: float = 0.05
+    subtree: float = 0.15
+    insertion: float = 0.2
+    removal: float = 0.1
+    constants: float = 0.1
+
+
+class Evolution:
+    """`ask` for programs that were never evaluated, `tell` what the promising ones cost."""
+
+    def __init__(self, grammar: Grammar, settings: GP, *, rng: np.random.Generator) -> None:
+        self.grammar, self.settings, self.rng = grammar, settings, rng
+        self.islands: list[dict[object, Genome]] = [{} for _ in settings.islands]
+        """by structure"""
+        self.costs: dict[Genome, float] = {}
+        self.archive: dict[int, Genome] = {}
+        self.seen: set[int] = set()
+        self.polished: dict[object, int] = {}
+        """how often the constants of a structure were refined"""
+        self.round = 0
+
+    def ask(self) -> list[tuple[int, Genome]]:
+        """New programs, and the island of each."""
+        children = []
+        for island, limit in enumerate(self.settings.islands):
+            count = 0
+            for _ in range(20 * self.settings.offspring):  # a small language runs out of programs
+                for child in self._offspring(island):
+                    if self.grammar.vocabulary.complexity(child) <= limit and self._is_new(child):
+                        children.append((island, child))
+                        count += 1
+                if count >= self.settings.offspring:
+                    break
+        return children
+
+    def tell(self, found: Iterable[tuple[int, Genome, float]]) -> None:
+        """Island, program and cost of those that are worth to live."""
+        for island, genome, cost in found:
+            self.admit(island, genome, cost)
+        self.round += 1
+        if self.round % 5 == 0:
+            self._migrate()
+        for island in self.islands:
+            self._select(island)
+        living = {genome for island in self.islands for genome in island.values()}
+        living |= set(self.archive.values())
+        structures = {self.structure(genome) for genome in living}
+        self.polished = {key: count for key, count in self.polished.items() if key in structures}
+        self.costs = {genome: cost for genome, cost in self.costs.items() if genome in living}
+
+    def admit(self, island: int, genome: Genome, cost: float) -> None:
+        """Onto an island, if it is the best of its structure there, and into the archive."""
+        self.costs[genome] = cost
+        self.seen.add(hash(genome))
+        structure = self.structure(genome)
+        rival = self.islands[island].get(structure)
+        if rival is None or cost < self.costs[rival]:
+            self.islands[island][structure] = genome
+        complexity = self.grammar.vocabulary.complexity(genome)
+        best = self.archive.get(complexity)
+        if best is None or cost < self.costs[best]:
+            self.archive[complexity] = genome
+
+    def least_polished(self, count: int) -> list[Genome]:
+        """Members of the front whose constants are to be refined next; and it is written down that they are."""
+        chosen = sorted(self.front(), key=lambda genome: self.polished.get(self.structure(genome), 0))[:count]
+        for genome in chosen:
+            structure = self.structure(genome)
+            self.polished[structure] = self.polished.get(structure, 0) + 1
+        return chosen
+
+    def home(self, genome: Genome) -> int:
+        """The first island that is large enough for a program."""
+        complexity = self.grammar.vocabulary.complexity(genome)
+        limits = self.settings.islands
+        return next((n for n, limit in enumerate(limits) if complexity <= limit), len(limits) - 1)
+
+    def front(self) -> list[Genome]:
+        """The archive without the dominated ones, from the simplest to the best."""
+        front: list[Genome] = []
+        for _, genome in sorted(self.archive.items()):
+            if not front or self.costs[genome] < self.costs[front[-1]]:
+                front.append(genome)
+        return front
+
+    def structure(self, genome: Genome) -> object:
+        """The program without its constants."""
+        constants = set(self.grammar.vocabulary.constants(genome))
+        return genome.code, tuple(x for place, x in enumerate(genome.operand) if place not in constants)
+
+    def _is_new(self, genome: Genome) -> bool:
+        key = hash(genome)
+        if key in self.seen:
+            return False
+        self.seen.add(key)
+        return True
+
+    def _select(self, island: dict[object, Genome]) -> None:
+        best = sorted(island.items(), key=lambda item: self.costs[item[1]])[: self.settings.population]
+        island.clear()
+        island.update(best)
+
+    def _migrate(self) -> None:
+        for island in range(len(self.islands) - 1, 0, -1):
+            for genome in sorted(self.islands[island - 1].values(), key=self.costs.__getitem__)[:5]:
+                self.admit(island, genome, self.costs[genome])
+
+    def _parent(self, island: int) -> Genome:
+        pool = list(self.islands[island].values())
+        rivals = (self.rng.random(self.settings.tournament) * len(pool)).astype(int).tolist()
+        return min((pool[rival] for rival in rivals), key=self.costs.__getitem__)
+
+    def _offspring(self, island: int) -> tuple[Genome, ...]:
+        settings, rng, grammar = self.settings, self.rng, self.grammar
+        if not self.islands[island]:
+            return (grammar.grow(rng, int(rng.integers(1, 5))),)
+        dice = rng.random()
+        for share, make in (
+            (settings.crossover, lambda: cross(self._parent(island), self._parent(island), grammar, rng)),
+            (settings.fresh, lambda: (grammar.grow(rng, int(rng.integers(1, 5))),)),
+            (settings.subtree, lambda: (mutate_subtree(self._parent(island), grammar, rng),)),
+            (settings.insertion, lambda: (insert(self._parent(island), grammar, rng),)),
+            (settings.removal, lambda: (remove(self._parent(island), grammar, rng),)),
+            (settings.constants, lambda: (mutate_constants(self._parent(island), grammar, rng),)),
+        ):
+            if dice < share:
+                return make()
+            dice -= share
+        return (mutate_point(self._parent(island), grammar, rng),)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as plain data."""
+        return {
+            "islands": [_listed(island.values()) for island in self.islands],
+            "archive": _listed(self.archive.values()),
+            "costs": [[*_listed([genome])[0], cost] for genome, cost in self.costs.items()],
+            "polished": [
+                [*_listed([genome])[0], self.polished.get(self.structure(genome), 0)] for genome in self.costs
+            ],
+            "seen": np.array(sorted(self.seen), np.int64),
+            "round": self.round,
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on, to the bit, where `state` was taken."""
+        self.islands = [
+            {self.structure(genome): genome for genome in _genomes(island)} for island in state["islands"]
+        ]
+        self.archive = {
+            self.grammar.vocabulary.complexity(genome): genome for genome in _genomes(state["archive"])
+        }
+        self.costs = {Genome(tuple(c), tuple(o)): cost for c, o, cost in state["costs"]}
+        counts = ((Genome(tuple(c), tuple(o)), count) for c, o, count in state["polished"])
+        self.polished = {self.structure(genome): count for genome, count in counts if count}
+        self.seen = set(state["seen"].tolist())
+        self.round = state["round"]
+        self.rng.bit_generator.state = state["rng"]
+
+
+def _listed(genomes: Iterable[Genome]) -> list[list[list[float]]]:
+    return [[list(genome.code), list(genome.operand)] for genome in genomes]
+
+
+def _genomes(listed: Iterable[list[list[float]]]) -> list[Genome]:
+    return [Genome(tuple(code), tuple(operand)) for code, operand in listed]  # type: ignore[arg-type]

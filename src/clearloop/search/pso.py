@@ -1,0 +1,98 @@
+"""Particle swarm optimisation (Kennedy and Eberhart 1995), for whole swarms at once."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PSO:
+    """Settings of a swarm; the factors are those of Clerc and Kennedy (2002)."""
+
+    particles: int = 60
+    inertia: float = 0.72981
+    cognitive: float = 1.49618
+    """pull towards a particle's own best position"""
+    social: float = 1.49618
+    """pull towards the best position of its neighbourhood"""
+    neighbourhood: Literal["ring", "global"] = "ring"
+    """a ring spreads news slowly, which keeps the swarm apart for longer"""
+    reach: int = 1
+    """neighbours on each side in a ring"""
+    fastest: float = 0.5
+    """largest step, as a share of each parameter's range"""
+
+
+class Swarm:
+    """Particles in a box. `ask`, run what it gives, `tell` what it cost, and again."""
+
+    def __init__(self, bounds: Floats, settings: PSO, *, rng: np.random.Generator) -> None:
+        """`bounds` [d, 2]: the lowest and the highest value of each parameter."""
+        self.bounds = np.asarray(bounds, np.float64)
+        self.settings = settings
+        self.rng = rng
+        low, high = self.bounds.T
+        shape = (settings.particles, len(low))
+        self.positions: Floats = rng.uniform(low, high, shape)
+        self.velocities: Floats = rng.uniform(-1, 1, shape) * settings.fastest * (high - low)
+        self.best_positions: Floats = self.positions.copy()
+        self.best_costs: Floats = np.full(settings.particles, np.inf)
+
+    def ask(self) -> Floats:
+        """[particles, d] to be evaluated."""
+        return self.positions
+
+    def tell(self, costs: Floats) -> None:
+        """[particles] what they cost; then everyone moves. What is not a number costs infinitely much."""
+        costs = np.where(np.isnan(costs), np.inf, costs)
+        better = costs < self.best_costs
+        self.best_costs = np.where(better, costs, self.best_costs)
+        self.best_positions = np.where(better[:, None], self.positions, self.best_positions)
+        self._move()
+
+    @property
+    def best(self) -> tuple[Floats, float]:
+        """The best position so far, and its cost."""
+        leader = int(np.argmin(self.best_costs))
+        return self.best_positions[leader], float(self.best_costs[leader])
+
+    def _move(self) -> None:
+        settings, (low, high) = self.settings, self.bounds.T
+        own, social = self.rng.random((2, *self.positions.shape))
+        pull = settings.cognitive * own * (self.best_positions - self.positions)
+        pull += settings.social * social * (self.best_positions[self._leaders()] - self.positions)
+        fastest = settings.fastest * (high - low)
+        self.velocities = np.clip(settings.inertia * self.velocities + pull, -fastest, fastest)
+        moved = self.positions + self.velocities
+        self.positions = np.clip(moved, low, high)
+        self.velocities[moved != self.positions] = 0.0  # who runs into a wall stops there
+
+    def _leaders(self) -> NDArray[np.int64]:
+        """For each particle the one in its neighbourhood whose best is best."""
+        count = self.settings.particles
+        if self.settings.neighbourhood == "global":
+            return np.full(count, np.argmin(self.best_costs))
+        offsets = np.arange(-self.settings.reach, self.settings.reach + 1)
+        ring = (np.arange(count)[:, None] + offsets) % count
+        return ring[np.arange(count), np.argmin(self.best_costs[ring], axis=1)]
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as plain data: arrays, and the generator's state."""
+        arrays = (self.positions, self.velocities, self.best_positions, self.best_costs)
+        names = ("positions", "velocities", "best_positions", "best_costs")
+        return {**dict(zip(names, arrays, strict=True)), "rng": self.rng.bit_generator.state}
+
+    @classmethod
+    def restore(cls, bounds: Floats, settings: PSO, state: dict[str, Any]) -> Self:
+        """A swarm that goes on, to the bit, where `state` was taken."""
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state["rng"]
+        swarm = cls.__new__(cls)
+        swarm.bounds, swarm.settings, swarm.rng = np.asarray(bounds, np.float64), settings, rng
+        for name in ("positions", "velocities", "best_positions", "best_costs"):
+            setattr(swarm, name, np.array(state[name], np.float64))
+        return swarm

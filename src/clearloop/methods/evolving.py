@@ -1,7 +1,7 @@
 """The search that GPRL and FGPRL share: rounds of evolution with racing and refinement, then a final."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,8 @@ from clearloop.search.gp.evolution import GP, Evolution
 from clearloop.search.gp.genome import Genome
 from clearloop.search.gp.grammar import Grammar
 from clearloop.search.gp.refinement import Refinement
+
+FINALISTS_AT_ONCE = 3  # enough to keep the engine busy on the large sample of the final
 
 
 class Sample(NamedTuple):
@@ -31,17 +33,21 @@ class Rounds:
 
     race: Sample = Sample(32, 1)
     """every child; the best `promoted` of each island go on"""
-    promoted: int = 8
+    promoted: int = 6
     tune: Sample = Sample(64, 1)
     """their constants are refined a little, so that structures compete rather than lucky constants"""
-    score: Sample = Sample(128, 2)
+    score: Sample = Sample(256, 1)
     """what decides who lives; and members of the front are refined on it"""
     polished: int = 8
-    """members of the front whose constants are refined in every round"""
+    """members of the front, at most, whose constants are refined in a round"""
+    polishings: int = 3
+    """of a structure on the front; more would find little, and the final does it again"""
     final: Sample = Sample(512, None)
     """the front and those near it are scored anew and refined on this"""
     final_share: float = 0.2
     """of the budget for the final"""
+    explore_share: float = 0.5
+    """of the budget, at the beginning, in which ladders of islands start anew when they no longer progress"""
 
 
 class Language(Grammar):
@@ -96,19 +102,21 @@ class Evolving(Search):
 
     def _evolve(self) -> None:
         """Children race; the promising ones are tuned and scored; the best live on."""
-        rounds, evolution, simplify = self.rounds, self.evolution, self.language.simplify
+        rounds, evolution = self.rounds, self.evolution
         children = evolution.ask()
         raced = self._penalties([child for _, child in children], rounds.race)
-        winners = [children[place] for place in _best_of_each([island for island, _ in children], raced, rounds.promoted)]
-        islands, genomes = [island for island, _ in winners], [simplify(child) for _, child in winners]
+        promoted = evolution.promote(children, raced.tolist(), rounds.promoted)
+        islands, genomes = [island for island, _ in promoted], [genome for _, genome in promoted]
         tuned = self._refine(genomes, None, rounds.tune, candidates=8, times=6, spread=0.7)
         genomes = [genome for genome, _ in tuned]
-        evolution.tell(zip(islands, genomes, self._penalties(genomes, rounds.score).tolist(), strict=True))
+        scores = self._penalties(genomes, rounds.score).tolist()
+        explore = self.problem.share < rounds.explore_share
+        evolution.tell(zip(islands, genomes, scores, strict=True), explore=explore)
 
     def _polish(self) -> None:
         """The constants of a few members of the front are refined in earnest."""
         evolution, sample = self.evolution, self.rounds.score
-        chosen = evolution.least_polished(self.rounds.polished)
+        chosen = evolution.to_polish(self.rounds.polished, self.rounds.polishings)
         costs = [evolution.costs[genome] for genome in chosen]
         for genome, cost in self._refine(chosen, costs, sample, candidates=12, times=10, spread=0.5):
             evolution.admit(evolution.home(genome), genome, cost)
@@ -134,7 +142,7 @@ class Evolving(Search):
     def _refine_finalists(self) -> None:
         """Those that were refined least, the best of them first."""
         order = sorted(range(len(self.finalists)), key=lambda n: (self.finalists[n][2], self.finalists[n][1]))
-        chosen = order[: self.rounds.polished]
+        chosen = order[:FINALISTS_AT_ONCE]
         genomes, costs = [self.finalists[n][0] for n in chosen], [self.finalists[n][1] for n in chosen]
         refined = self._refine(genomes, costs, self.rounds.final, candidates=12, times=10, spread=0.3)
         for number, (genome, cost) in zip(chosen, refined, strict=True):
@@ -177,14 +185,3 @@ class Evolving(Search):
             (Genome(tuple(code), tuple(operand)), cost, times)
             for code, operand, cost, times in state["finalists"]
         ]
-
-
-def _best_of_each(groups: Sequence[int], costs: Floats, count: int) -> list[int]:
-    """The places of the `count` lowest costs in each group, the lowest first."""
-    taken: dict[int, int] = {}
-    chosen = []
-    for place in np.argsort(costs, kind="stable").tolist():
-        if taken.get(groups[place], 0) < count:
-            taken[groups[place]] = taken.get(groups[place], 0) + 1
-            chosen.append(place)
-    return chosen

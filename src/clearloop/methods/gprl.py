@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from clearloop.controllers import Equation
-from clearloop.expression import Variable, to_text
+from clearloop.expression import to_text
 from clearloop.expression.operations import VARIABLE
 from clearloop.kernels.layout import PROGRAM, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds
@@ -37,11 +37,10 @@ class Equations(Formulas, Language):
     """A formula for each action, over everything that a controller may see."""
 
     def __init__(self, problem: Problem, functions: Sequence[str]) -> None:
-        seen = readable(problem)
         self.problem = problem
-        self.slots = np.array([problem.features.slot(variable) for variable in seen])
+        self.slots = np.array([problem.features.slot(variable) for variable in problem.readable])
         outputs = np.ptp(problem.task.action_limits, axis=1) / 2
-        super().__init__(functions, seen, problem.scales[self.slots], outputs)
+        super().__init__(functions, problem.readable, problem.scales[self.slots], outputs)
 
     def encode(self, genomes: Sequence[Genome]) -> Iterator[tuple[list[int], Policies]]:
         if not genomes:
@@ -52,14 +51,16 @@ class Equations(Formulas, Language):
         operand = np.array([value for genome in genomes for value in genome.operand[:-1]])
         variable = code == VARIABLE
         operand[variable] = self.slots[operand[variable].astype(int)]
-        empty = np.zeros((len(genomes), 0), np.float32)
-        yield (
-            list(range(len(genomes))),
-            Policies(
-                PROGRAM, empty, np.zeros(0, np.int64), code, operand.astype(np.float32),
-                spans + first[:, None], self.problem.limits,
-            ),
-        )  # fmt: skip
+        policies = Policies(
+            kind=PROGRAM,
+            numbers=np.zeros((len(genomes), 0), np.float32),
+            sizes=np.zeros(0, np.int64),
+            code=code,
+            operand=operand.astype(np.float32),
+            spans=spans + first[:, None],
+            limits=self.problem.limits,
+        )
+        yield list(range(len(genomes))), policies
 
     def _spans(self, genome: Genome) -> list[int]:
         """Where the formula of each action starts, and the last one ends."""
@@ -70,13 +71,3 @@ class Equations(Formulas, Language):
         task, formulas = self.problem.task, self.expressions(genome)
         outputs = {name: to_text(f) for name, f in zip(task.action_names, formulas, strict=True)}
         return Equation(outputs=outputs).for_task(task)
-
-
-def readable(problem: Problem) -> list[Variable]:
-    """What a controller may read: states, now and before, and what it did before."""
-    task = problem.task
-    now = [Variable(name) for name in task.state_names]
-    past = [
-        Variable(name, lag=lag) for lag in range(1, task.history) for name in (*task.state_names, *task.action_names)
-    ]
-    return [*now, *past]

@@ -12,7 +12,7 @@ from clearloop.methods.result import Result, judge
 from clearloop.surrogate import BEST, Surrogate, Track
 from clearloop.task import Task
 
-BUDGETS = {"quick": 2_500_000_000, "standard": 10_000_000_000, "full": 75_000_000_000}
+BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000_000}
 """In steps of the model, so that they mean the same on every machine."""
 
 Watch = Callable[[Search, Problem], None]
@@ -31,7 +31,7 @@ def learn(
     watch: Watch | None = None,
     resume: State | None = None,
 ) -> Result:
-    """Controllers for a task, found by one method on a surrogate of the batch (learned here if none is given).
+    """Controllers for a task, found by one method on a surrogate of the batch; learned here if none is given.
 
     `budget`: steps of the model, or the name of a usual amount. `resume`: what `snapshot` gave in an earlier
     call of `watch`; with the same other arguments the result is the same as without the interruption.
@@ -48,9 +48,7 @@ def learn(
         search.advance()
         if watch is not None:
             watch(search, problem)
-    return judge(
-        method.name, search.candidates(), task, batch, surrogate, steps=problem.spent, rng=judge_rng
-    )
+    return judge(method.name, search.candidates(), task, batch, surrogate, steps=problem.spent, rng=judge_rng)
 
 
 def snapshot(search: Search, problem: Problem) -> State:

@@ -1,12 +1,11 @@
 """What a method searches on: penalties of whole populations on a surrogate, with the model steps counted."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers.features import Features
 from clearloop.data import Batch
+from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
 from clearloop.plants.lowering import reward_window
@@ -36,6 +35,8 @@ class Problem:
         self.history = max(task.history, reward_window(task))
         self.features = Features(task.state_names, task.action_names, self.history)
         self.starts = draw_starts(task, batch, starts, rng)
+        self.readable = _readable(task)
+        """what a controller may read: states, now and before, and what it did before"""
         self._setpoints = setpoint_table(task, task.horizon)
         self._systems: dict[tuple[int, ...], System] = {}
 
@@ -65,22 +66,18 @@ class Problem:
         """[A, 2] of the actions, as populations want them."""
         return self.task.action_limits.astype(np.float32)
 
-    def penalties(
-        self, policies: Policies, *, starts: int, members: int | Sequence[int] | None = None
-    ) -> Floats:
-        """[P] the mean penalty of each controller over the first `starts` starts.
-
-        `members`: how many of the search's members (all of them), or which.
-        """
-        some = range(members) if isinstance(members, int) else members
-        chosen = tuple(self.surrogate.search_members[m] for m in (range(self.members) if some is None else some))
+    def penalties(self, policies: Policies, *, starts: int, members: int | None = None) -> Floats:
+        """[P] the mean penalty of each controller over the first starts, and the first members or all."""
+        some = range(self.members if members is None else members)
+        chosen = tuple(self.surrogate.search_members[member] for member in some)
         job = Job(
             self.starts[:starts].astype(np.float32), self._setpoints.astype(np.float32), self.task.discount,
             self.history,
         )  # fmt: skip
         returns = roll_out(policies, self._system(chosen), job).returns
         self.spent += returns.size * self.task.horizon
-        return -returns.mean(axis=(0, 2), dtype=np.float64)
+        penalties: Floats = -returns.mean(axis=(0, 2), dtype=np.float64)
+        return penalties
 
     def _system(self, members: tuple[int, ...]) -> System:
         if members not in self._systems:
@@ -88,9 +85,15 @@ class Problem:
         return self._systems[members]
 
 
+def _readable(task: Task) -> tuple[Variable, ...]:
+    past = [(name, lag) for lag in range(1, task.history) for name in (*task.state_names, *task.action_names)]
+    return (*map(Variable, task.state_names), *(Variable(name, lag=lag) for name, lag in past))
+
+
 def draw_starts(task: Task, batch: Batch, n: int, rng: np.random.Generator) -> Floats:
     """[n, S] from the task's start box, or, where it has none, from what was logged."""
     if task.start_box is not None:
         return task.even_starts(n, rng)
     rows = np.flatnonzero(~batch.terminal)
-    return batch.states[rng.choice(rows, n, replace=len(rows) < n)]
+    chosen: Floats = batch.states[rng.choice(rows, n, replace=len(rows) < n)]
+    return chosen

@@ -102,7 +102,8 @@ def _row(method: str, number: int, point: Point) -> tuple[object, ...]:
 
 def _by_start(point: Point) -> Floats:
     """[N] judged penalties, the mean over members."""
-    return point.judged.penalties.mean(axis=0)
+    penalties: Floats = point.judged.penalties.mean(axis=0)
+    return penalties
 
 
 def judge(
@@ -122,7 +123,11 @@ def judge(
     for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
         controller = candidate.controller
         judged = evaluate(controller, task, surrogate=surrogate, members=members, starts=starts)
-        if front and front[-1][0].complexity == controller.complexity and judged.penalty < front[-1][1].penalty:
+        if (
+            front
+            and front[-1][0].complexity == controller.complexity
+            and judged.penalty < front[-1][1].penalty
+        ):
             front.pop()
         if not front or judged.penalty < front[-1][1].penalty:
             front.append((controller, judged))

@@ -1,7 +1,8 @@
 """Islands of programs: tournaments, offspring, and an archive with the best program of every complexity."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ from clearloop.search.gp.variation import (
 class GP:
     """Settings. What the shares of crossover … simplification leave over is point mutation."""
 
-    islands: tuple[int, ...] = (9, 13, 17, 21, 25, 29, 33, 37)
-    """the largest complexity that each allows; good programs move on to the next"""
+    islands: tuple[int, ...] = (11, 15, 21, 27, 33, 11, 15, 21, 27, 33)
+    """the largest complexity that each allows. Good programs move on to the next, if it allows more; islands
+    between which programs move are a ladder"""
     population: int = 40
     """structures on each island"""
     offspring: int = 64
@@ -34,7 +36,11 @@ class GP:
     subtree: float = 0.15
     insertion: float = 0.2
     removal: float = 0.1
-    constants: float = 0.1
+    constants: float = 0.05
+    tries: int = 2
+    """how often a structure may be promoted: it is new structures that count"""
+    patience: int = 12
+    """rounds without progress after which a ladder starts anew, while the search explores"""
 
 
 class Evolution:
@@ -47,38 +53,64 @@ class Evolution:
         self.costs: dict[Genome, float] = {}
         self.archive: dict[int, Genome] = {}
         self.seen: set[int] = set()
+        self.tried: dict[int, int] = {}
+        """how often a structure, of this hash, was promoted"""
         self.polished: dict[object, int] = {}
         """how often the constants of a structure were refined"""
+        self.progress = [(np.inf, 0) for _ in self._ladders()]
+        """of each ladder, the lowest cost, and the round in which it was found"""
         self.round = 0
 
     def ask(self) -> list[tuple[int, Genome]]:
         """New programs, and the island of each."""
         children = []
-        for island, limit in enumerate(self.settings.islands):
+        for number, limit in enumerate(self.settings.islands):
             count = 0
             for _ in range(20 * self.settings.offspring):  # a small language runs out of programs
-                for child in self._offspring(island):
+                for child in self._offspring(number):
                     if self.grammar.vocabulary.complexity(child) <= limit and self._is_new(child):
-                        children.append((island, child))
+                        children.append((number, child))
                         count += 1
                 if count >= self.settings.offspring:
                     break
         return children
 
-    def tell(self, found: Iterable[tuple[int, Genome, float]]) -> None:
-        """Island, program and cost of those that are worth to live."""
-        for island, genome, cost in found:
-            self.admit(island, genome, cost)
+    def promote(
+        self, children: Sequence[tuple[int, Genome]], costs: Sequence[float], count: int
+    ) -> list[tuple[int, Genome]]:
+        """The best of each island, simplified, of structures that were not promoted too often before."""
+        chosen: list[tuple[int, Genome]] = []
+        taken = [0] * len(self.islands)
+        for place in sorted(range(len(children)), key=costs.__getitem__):
+            island, child = children[place]
+            if taken[island] == count:
+                continue
+            genome = self.grammar.simplify(child)
+            structure = hash(self.structure(genome))
+            if self.tried.get(structure, 0) < self.settings.tries:
+                self.tried[structure] = self.tried.get(structure, 0) + 1
+                taken[island] += 1
+                chosen.append((island, genome))
+        return chosen
+
+    def tell(self, found: Iterable[tuple[int, Genome, float]], *, explore: bool) -> None:
+        """Island, program and cost of those that are worth to live.
+
+        As long as it is to `explore`, ladders are kept apart, and start anew when they no longer progress.
+        Afterwards they share the best of what all of them found.
+        """
+        for number, genome, cost in found:
+            self.admit(number, genome, cost)
         self.round += 1
         if self.round % 5 == 0:
             self._migrate()
+            if not explore:
+                self._share()
         for island in self.islands:
             self._select(island)
-        living = {genome for island in self.islands for genome in island.values()}
-        living |= set(self.archive.values())
-        structures = {self.structure(genome) for genome in living}
-        self.polished = {key: count for key, count in self.polished.items() if key in structures}
-        self.costs = {genome: cost for genome, cost in self.costs.items() if genome in living}
+        if explore:
+            self._start_anew()
+        self._forget()
 
     def admit(self, island: int, genome: Genome, cost: float) -> None:
         """Onto an island, if it is the best of its structure there, and into the archive."""
@@ -93,12 +125,12 @@ class Evolution:
         if best is None or cost < self.costs[best]:
             self.archive[complexity] = genome
 
-    def least_polished(self, count: int) -> list[Genome]:
-        """Members of the front whose constants are to be refined next; and it is written down that they are."""
-        chosen = sorted(self.front(), key=lambda genome: self.polished.get(self.structure(genome), 0))[:count]
+    def to_polish(self, count: int, times: int) -> list[Genome]:
+        """Members of the front, to be refined now: those that were refined least, and fewer than `times`."""
+        refined = {genome: self.polished.get(self.structure(genome), 0) for genome in self.front()}
+        chosen = sorted((g for g in refined if refined[g] < times), key=refined.__getitem__)[:count]
         for genome in chosen:
-            structure = self.structure(genome)
-            self.polished[structure] = self.polished.get(structure, 0) + 1
+            self.polished[self.structure(genome)] = refined[genome] + 1
         return chosen
 
     def home(self, genome: Genome) -> int:
@@ -132,15 +164,50 @@ class Evolution:
         island.clear()
         island.update(best)
 
+    def _ladders(self) -> list[range]:
+        """The numbers of the islands of each."""
+        limits = self.settings.islands
+        first = [n for n in range(len(limits)) if n == 0 or limits[n] <= limits[n - 1]]
+        return [range(start, stop) for start, stop in pairwise((*first, len(limits)))]
+
     def _migrate(self) -> None:
-        for island in range(len(self.islands) - 1, 0, -1):
-            for genome in sorted(self.islands[island - 1].values(), key=self.costs.__getitem__)[:5]:
-                self.admit(island, genome, self.costs[genome])
+        for ladder in self._ladders():
+            for number in reversed(ladder[1:]):
+                for genome in self._best(number - 1, 5):
+                    self.admit(number, genome, self.costs[genome])
+
+    def _share(self) -> None:
+        for genome in self.front():
+            home = self.home(genome)
+            for ladder in self._ladders():
+                self.admit(min(ladder[0] + home, ladder[-1]), genome, self.costs[genome])
+
+    def _start_anew(self) -> None:
+        for n, ladder in enumerate(self._ladders()):
+            cost = min(self.costs[self._best(number, 1)[0]] for number in ladder)
+            lowest, since = self.progress[n]
+            if cost < 0.995 * lowest:
+                self.progress[n] = cost, self.round
+            elif self.round - since >= self.settings.patience:
+                self.progress[n] = np.inf, self.round
+                for number in ladder:
+                    self.islands[number].clear()
+
+    def _forget(self) -> None:
+        """What lives nowhere any more."""
+        living = {genome for island in self.islands for genome in island.values()}
+        living |= set(self.archive.values())
+        self.costs = {genome: cost for genome, cost in self.costs.items() if genome in living}
+        structures = {self.structure(genome) for genome in living}
+        self.polished = {key: count for key, count in self.polished.items() if key in structures}
+
+    def _best(self, island: int, count: int) -> list[Genome]:
+        return sorted(self.islands[island].values(), key=lambda genome: self.costs[genome])[:count]
 
     def _parent(self, island: int) -> Genome:
         pool = list(self.islands[island].values())
-        rivals = (self.rng.random(self.settings.tournament) * len(pool)).astype(int).tolist()
-        return min((pool[rival] for rival in rivals), key=self.costs.__getitem__)
+        rivals = (self.rng.random(self.settings.tournament) * len(pool)).tolist()
+        return min([pool[int(rival)] for rival in rivals], key=lambda genome: self.costs[genome])
 
     def _offspring(self, island: int) -> tuple[Genome, ...]:
         settings, rng, grammar = self.settings, self.rng, self.grammar
@@ -170,6 +237,8 @@ class Evolution:
                 [*_listed([genome])[0], self.polished.get(self.structure(genome), 0)] for genome in self.costs
             ],
             "seen": np.array(sorted(self.seen), np.int64),
+            "tried": np.array(sorted(self.tried.items()), np.int64).reshape(-1, 2),
+            "progress": [list(pair) for pair in self.progress],
             "round": self.round,
             "rng": self.rng.bit_generator.state,
         }
@@ -186,6 +255,8 @@ class Evolution:
         counts = ((Genome(tuple(c), tuple(o)), count) for c, o, count in state["polished"])
         self.polished = {self.structure(genome): count for genome, count in counts if count}
         self.seen = set(state["seen"].tolist())
+        self.tried = dict(state["tried"].tolist())
+        self.progress = [(cost, since) for cost, since in state["progress"]]
         self.round = state["round"]
         self.rng.bit_generator.state = state["rng"]
 

@@ -6,20 +6,24 @@ searched as one in radians.
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.expression import OPERATIONS, Expression, Number, Program, Variable, decode, encode
-from clearloop.expression.operations import BY_OPCODE, NUMBER, VARIABLE
+from clearloop.expression import OPERATIONS, Expression, Program, Variable, decode, encode
+from clearloop.expression.operations import BY_OPCODE, NUMBER, VARIABLE, Operation
 from clearloop.search.gp.cancelation import cancel
-from clearloop.search.gp.genome import Genome, Symbol, Vocabulary, call
+from clearloop.search.gp.genome import Genome, Symbol, Vocabulary, any_of, call
 from clearloop.search.gp.grammar import Grammar, rounded
+from clearloop.search.gp.sizes import KEEP_SIZE, SMALLEST, usual_size
 
 CONTROLLER = max(BY_OPCODE) + 1  # the root: takes a formula for each output
-ADD, SUB, MUL, DIV = (OPERATIONS[name].opcode for name in ("add", "sub", "mul", "div"))
-TANH, CLIP, IF = (OPERATIONS[name].opcode for name in ("tanh", "clip", "if"))
-_SAME_SIZE = {"add", "sub", "min", "max", "abs", "neg", "clip", "if"}
+ADD, SUB, NEG, MUL = (OPERATIONS[name].opcode for name in ("add", "sub", "neg", "mul"))
+TANH, CLIP, IF, ABS = (OPERATIONS[name].opcode for name in ("tanh", "clip", "if", "abs"))
+ALWAYS = ("add", "sub", "neg", "mul")  # cancelation gathers terms with these
+MORE_TERMS = 0.4  # of the insertions: one more term in a sum
+PART_OF_SUM = 0.7  # of the others, in a sum: around some of its terms rather than around all
 
 
 class Formulas(Grammar):
@@ -34,60 +38,46 @@ class Formulas(Grammar):
 
         [A] `outputs`: how large the result of each formula should be.
         """
-        operations = [OPERATIONS[name] for name in dict.fromkeys((*functions, "add", "sub", "neg", "mul"))]
-        leaves = [
+        chosen = [OPERATIONS[name] for name in functions]
+        known = [OPERATIONS[name] for name in dict.fromkeys((*functions, *ALWAYS))]
+        self.vocabulary = Vocabulary([
             Symbol(NUMBER, "number", "number", constant=True),
             Symbol(VARIABLE, "variable", "number"),
-        ]
-        inner = [Symbol(op.opcode, op.name, op.kind, tuple(op.kinds), op.weight) for op in operations]
-        root = Symbol(CONTROLLER, "controller", "controller", ("number",) * len(outputs), weight=0)
-        self.vocabulary = Vocabulary([*leaves, *inner, root])
+            *(Symbol(op.opcode, op.name, op.kind, op.kinds, op.weight) for op in known),
+            Symbol(CONTROLLER, "controller", "controller", ("number",) * len(outputs), weight=0),
+        ])  # fmt: skip
         self.variables, self.sizes, self.outputs = tuple(variables), sizes.tolist(), outputs.tolist()
-        self._numeric = [OPERATIONS[name] for name in functions if OPERATIONS[name].kind == "number"]
-        self._conditions = [OPERATIONS[name] for name in functions if OPERATIONS[name].kind == "condition"]
-        if not self._conditions:
-            self._numeric = [op for op in self._numeric if op.name != "if"]
+        self._comparisons = [op for op in chosen if op.kind == "condition" and "number" in op.kinds]
+        self._logic = [op for op in chosen if op.kind == "condition" and "condition" in op.kinds]
+        self._numeric = [
+            op for op in chosen if op.kind == "number" and (op.opcode != IF or self._comparisons)
+        ]
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        formulas = [self._sum(rng, size, depth) for size in self.outputs]
-        return call(CONTROLLER, *formulas)
+        return call(CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
 
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
-        kind = self.vocabulary.kind(genome, place)
-        if kind == "controller":
-            return self.grow(rng, 2)
-        if kind == "condition":
-            return self._condition(rng, 1)
-        return self._number(rng, self._size(genome, place), int(rng.integers(0, 3)))
+        match self.vocabulary.kind(genome, place):
+            case "controller":
+                return self.grow(rng, 2)
+            case "condition":
+                return self._condition(rng, 1)
+        size = usual_size(self.vocabulary.subtree(genome, place), self.sizes)
+        return self._number(rng, size, int(rng.integers(0, 3)))
 
     def wrap(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
-        old = genome.slice(self.vocabulary.start(genome, place), place + 1)
-        kind = self.vocabulary.kind(genome, place)
-        if kind == "controller":
-            return old
-        if kind == "condition":
-            logic = [op for op in self._conditions if op.kinds[0] == "condition"]
-            if not logic:
+        old = self.vocabulary.subtree(genome, place)
+        match self.vocabulary.kind(genome, place):
+            case "controller":
                 return old
-            op = _pick(logic, rng)
-            return call(op.opcode, old, *(self._condition(rng, 0) for _ in op.kinds[1:]))
-        size = self._size(genome, place)
-        if rng.random() < 0.4:
-            return call(ADD, old, self._term(rng, size))
-        op = _pick(self._numeric, rng)
-        match op.name:
-            case "mul":
-                return call(MUL, old, self._number(rng, 1.0, 1))
-            case "div":
-                return call(DIV, old, self._number(rng, 1.0, 1))
-            case "tanh":
-                return self._squashed(rng, old, size)
-            case "clip":
-                return self._clipped(rng, old, size)
-            case "if":
-                choice = (old, self._number(rng, size, 1))
-                return call(IF, self._condition(rng, 0), *(choice if rng.random() < 0.5 else choice[::-1]))
-        return call(op.opcode, old, *(self._number(rng, size, 1) for _ in op.kinds[1:]))
+            case "condition":
+                return self._combined(any_of(self._logic, rng), old, 0, rng) if self._logic else old
+        if rng.random() < MORE_TERMS:
+            return call(ADD, old, self._term(rng, usual_size(old, self.sizes)))
+        some, others = _parted(self._summands(old), rng)
+        size = usual_size(some, self.sizes)
+        wrapped = self._around(any_of(self._numeric, rng), some, size, 1, rng)
+        return call(ADD, others, wrapped) if others else wrapped
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         if genome.code[place] != VARIABLE:
@@ -115,95 +105,93 @@ class Formulas(Grammar):
         program = Program(np.array(genome.code, np.int32), np.array(genome.operand), 0)
         return decode(program, lambda slot: self.variables[slot])
 
-    def _constant(self, rng: np.random.Generator, size: float) -> Genome:
-        """Of about this size, of either sign."""
-        value = size * math.exp(rng.normal(0.0, 0.7)) * (1 if rng.random() < 0.5 else -1)
-        return Genome((NUMBER,), (Number(rounded(value)).value,))
-
-    def _variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
-        which = int(rng.integers(len(self.variables)))
-        return Genome((VARIABLE,), (float(which),)), self.sizes[which]
-
-    def _term(self, rng: np.random.Generator, size: float) -> Genome:
-        """A gain times a variable."""
-        variable, own = self._variable(rng)
-        return call(MUL, self._constant(rng, size / own), variable)
+    def _summands(self, genome: Genome) -> list[Genome]:
+        """What is added up at the root; what is subtracted, negated."""
+        root = genome.code[-1]
+        if root not in (ADD, SUB):
+            return [genome]
+        (right, stop), (left, _) = self.vocabulary.arguments(genome, len(genome.code) - 1)
+        last = self._summands(genome.slice(right, stop))
+        if root == SUB:
+            last = [call(NEG, part) for part in last]
+        return self._summands(genome.slice(left, right)) + last
 
     def _sum(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
-        """Of terms and, where depth allows, of more."""
+        """Up to three terms, and something deeper."""
         total = self._number(rng, size, depth - 1)
         for _ in range(int(rng.integers(0, 4))):
             total = call(ADD, total, self._term(rng, size))
         return total
 
     def _number(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
+        """Something of about this size."""
         if depth <= 0 or rng.random() < 0.3:
             dice = rng.random()
             if dice < 0.75:
                 return self._term(rng, size)
             return self._constant(rng, size) if dice < 0.9 else self._variable(rng)[0]
-        op = _pick(self._numeric, rng)
-        match op.name:
-            case "mul":
-                return call(MUL, self._number(rng, size, depth - 1), self._number(rng, 1.0, depth - 1))
-            case "div":
-                return call(DIV, self._number(rng, size, depth - 1), self._number(rng, 1.0, depth - 1))
-            case "tanh":
-                return self._squashed(rng, self._number(rng, size, depth - 1), size)
+        operation = any_of(self._numeric, rng)
+        inner = size if operation.name in KEEP_SIZE else 1.0
+        return self._around(operation, self._number(rng, inner, depth - 1), size, depth, rng)
+
+    def _around(
+        self, operation: Operation, first: Genome, size: float, depth: int, rng: np.random.Generator
+    ) -> Genome:
+        """An operation with `first` among its arguments, and others that give it the same size."""
+        height = rounded(max(size, SMALLEST) * math.exp(rng.normal(0.0, 0.5)))
+        match operation.name:
+            case "mul" | "div":
+                return call(operation.opcode, first, self._number(rng, 1.0, depth - 1))
+            case "tanh":  # height · tanh(first / height)
+                inner = call(MUL, _number(rounded(1 / height)), first)
+                return call(MUL, _number(height), call(TANH, inner))
             case "clip":
-                return self._clipped(rng, self._number(rng, size, depth - 1), size)
+                return call(CLIP, first, _number(-height), _number(height))
             case "if":
-                branches = [self._number(rng, size, depth - 1) for _ in range(2)]
-                return call(IF, self._condition(rng, depth - 1), *branches)
-        inner = size if op.name in _SAME_SIZE else 1.0
-        return call(op.opcode, *(self._number(rng, inner, depth - 1) for _ in op.kinds))
+                branches = first, self._number(rng, size, depth - 1)
+                return call(IF, self._condition(rng, 0), *branches[:: 1 if rng.random() < 0.5 else -1])
+        others = [self._number(rng, size, depth - 1) for _ in operation.kinds[1:]]
+        return call(operation.opcode, first, *others)
 
     def _condition(self, rng: np.random.Generator, depth: int) -> Genome:
-        op = _pick(self._conditions, rng)
-        if op.kinds[0] == "condition":
-            if depth <= 0:
-                return self._condition(rng, depth)
-            return call(op.opcode, *(self._condition(rng, depth - 1) for _ in op.kinds))
+        if depth > 0 and self._logic and rng.random() < 0.3:
+            return self._combined(any_of(self._logic, rng), self._condition(rng, depth - 1), depth - 1, rng)
         variable, own = self._variable(rng)
-        if "abs" in {o.name for o in self._numeric} and rng.random() < 0.5:
-            variable = call(OPERATIONS["abs"].opcode, variable)
-        return call(op.opcode, variable, self._constant(rng, own))
+        if rng.random() < 0.5 and ABS in self.vocabulary.symbols:
+            variable = call(ABS, variable)
+        return call(any_of(self._comparisons, rng).opcode, variable, self._constant(rng, own))
 
-    def _squashed(self, rng: np.random.Generator, inner: Genome, size: float) -> Genome:
-        """Size · tanh(inner / size)."""
-        height = rounded(size * math.exp(rng.normal(0.0, 0.5)))
-        outer, slope = Genome((NUMBER,), (height,)), Genome((NUMBER,), (rounded(1 / height),))
-        return call(MUL, outer, call(TANH, call(MUL, slope, inner)))
+    def _combined(self, logic: Operation, first: Genome, depth: int, rng: np.random.Generator) -> Genome:
+        return call(logic.opcode, first, *(self._condition(rng, depth) for _ in logic.kinds[1:]))
 
-    def _clipped(self, rng: np.random.Generator, inner: Genome, size: float) -> Genome:
-        bound = rounded(size * math.exp(rng.normal(0.0, 0.5)))
-        low, high = Genome((NUMBER,), (-bound,)), Genome((NUMBER,), (bound,))
-        return call(CLIP, inner, low, high)
+    def _term(self, rng: np.random.Generator, size: float) -> Genome:
+        """A gain times a variable."""
+        variable, own = self._variable(rng)
+        return call(MUL, self._constant(rng, size / own), variable)
 
-    def _size(self, genome: Genome, place: int) -> float:
-        """How large the result of a subtree usually is, roughly."""
-        stack: list[float] = []
-        start = self.vocabulary.start(genome, place)
-        for code, operand in zip(genome.code[start : place + 1], genome.operand[start : place + 1], strict=True):
-            if code == NUMBER:
-                stack.append(abs(operand))
-            elif code == VARIABLE:
-                stack.append(self.sizes[int(operand)])
-            else:
-                op = BY_OPCODE[code]
-                arguments = stack[-op.arity :]
-                del stack[-op.arity :]
-                if op.name == "mul":
-                    result = arguments[0] * arguments[1]
-                elif op.name == "div":
-                    result = arguments[0] / max(arguments[1], 1e-12)
-                elif op.name == "clip":
-                    result = min(arguments[0], max(arguments[1:]))
-                else:
-                    result = max(arguments) if op.name in _SAME_SIZE else 1.0
-                stack.append(result)
-        return min(max(stack[0], 1e-9), 1e9)
+    def _variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
+        """One of them, and its size."""
+        which = int(rng.integers(len(self.variables)))
+        return Genome((VARIABLE,), (float(which),)), self.sizes[which]
+
+    def _constant(self, rng: np.random.Generator, size: float) -> Genome:
+        """Of about this size, of either sign."""
+        return _number(rounded(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
 
 
-def _pick(choices: Sequence, rng: np.random.Generator):  # type: ignore[no-untyped-def,type-arg]
-    return choices[int(rng.random() * len(choices))]
+def _parted(terms: list[Genome], rng: np.random.Generator) -> tuple[Genome, Genome | None]:
+    """The sum of some terms and of the others; now and then, and if there is one term, all and none."""
+    if len(terms) == 1 or rng.random() > PART_OF_SUM:
+        return _added(terms), None
+    order = rng.permutation(len(terms)).tolist()
+    count = int(rng.integers(1, len(terms)))
+    some, others = sorted(order[:count]), sorted(order[count:])
+    return _added([terms[n] for n in some]), _added([terms[n] for n in others])
+
+
+def _added(terms: list[Genome]) -> Genome:
+    return reduce(lambda total, term: call(ADD, total, term), terms)
+
+
+def _number(value: float) -> Genome:
+    return Genome((NUMBER,), (value,))

@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
 
 
 class Genome(NamedTuple):
@@ -57,9 +61,10 @@ class Vocabulary:
             symbol.code: [
                 other.code
                 for other in symbols
-                if symbol.takes and other is not symbol and (other.kind, other.takes) == (symbol.kind, symbol.takes)
+                if other is not symbol and _signature(other) == _signature(symbol)
             ]
             for symbol in symbols
+            if symbol.takes
         }
 
     def complexity(self, genome: Genome) -> int:
@@ -76,6 +81,9 @@ class Vocabulary:
             missing += self._arity[genome.code[place]] - 1
             place -= 1
         return place + 1
+
+    def subtree(self, genome: Genome, place: int) -> Genome:
+        return genome.slice(self.start(genome, place), place + 1)
 
     def arguments(self, genome: Genome, place: int) -> Iterator[tuple[int, int]]:
         """Start and stop of each argument of the gene `place`, the last argument first."""
@@ -95,8 +103,16 @@ class Vocabulary:
         return [place for place, code in enumerate(genome.code) if code in self._constants]
 
     def alike(self, code: int) -> list[int]:
-        """Other symbols that take and give the same kinds."""
-        return self._alike[code]
+        """Other symbols that take and give the same kinds; none for what takes nothing."""
+        return self._alike.get(code, [])
+
+
+def _signature(symbol: Symbol) -> tuple[str, tuple[str, ...]]:
+    return symbol.kind, symbol.takes
+
+
+def any_of(choices: Sequence[T], rng: np.random.Generator) -> T:
+    return choices[int(rng.random() * len(choices))]
 
 
 def call(symbol: int, *arguments: Genome) -> Genome:

@@ -2,27 +2,25 @@
 
 import numpy as np
 
-from clearloop.search.gp.genome import Genome
+from clearloop.search.gp.genome import Genome, any_of
 from clearloop.search.gp.grammar import Grammar, rounded
 
 
-def cross(
-    first: Genome, second: Genome, grammar: Grammar, rng: np.random.Generator
-) -> tuple[Genome, Genome]:
+def cross(first: Genome, second: Genome, grammar: Grammar, rng: np.random.Generator) -> tuple[Genome, Genome]:
     """Exchange two subtrees of the same kind: two offspring, as in the paper's figure 6."""
     words = grammar.vocabulary
-    cut = _any(range(len(first.code)), rng)
+    cut = any_of(range(len(first.code)), rng)
     places = words.places(second, words.kind(first, cut))
     if not places:
         return first, second
-    other = _any(places, rng)
+    other = any_of(places, rng)
     mine, theirs = (words.start(first, cut), cut + 1), (words.start(second, other), other + 1)
     return first.replace(*mine, second.slice(*theirs)), second.replace(*theirs, first.slice(*mine))
 
 
 def mutate_subtree(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
     """A new subtree in the place of an old one."""
-    place = _any(range(len(genome.code)), rng)
+    place = any_of(range(len(genome.code)), rng)
     return genome.replace(
         grammar.vocabulary.start(genome, place), place + 1, grammar.regrow(genome, place, rng)
     )
@@ -30,7 +28,7 @@ def mutate_subtree(genome: Genome, grammar: Grammar, rng: np.random.Generator) -
 
 def insert(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
     """Something new around a subtree, which becomes one of its arguments."""
-    place = _any(range(len(genome.code)), rng)
+    place = any_of(range(len(genome.code)), rng)
     return genome.replace(
         grammar.vocabulary.start(genome, place), place + 1, grammar.wrap(genome, place, rng)
     )
@@ -39,7 +37,7 @@ def insert(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome
 def remove(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
     """One of a gene's arguments in the place of the gene."""
     words = grammar.vocabulary
-    place = _any(range(len(genome.code)), rng)
+    place = any_of(range(len(genome.code)), rng)
     kind = words.kind(genome, place)
     fitting = [
         (start, stop)
@@ -48,17 +46,17 @@ def remove(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome
     ]
     if not fitting:
         return genome
-    start, stop = fitting[_any(range(len(fitting)), rng)]
+    start, stop = any_of(fitting, rng)
     return genome.replace(words.start(genome, place), place + 1, genome.slice(start, stop))
 
 
 def mutate_point(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
     """Another symbol with the same arguments, or another variable."""
-    place = _any(range(len(genome.code)), rng)
+    place = any_of(range(len(genome.code)), rng)
     others = grammar.vocabulary.alike(genome.code[place])
     if not others:
         return grammar.vary(genome, place, rng)
-    code = (*genome.code[:place], _any(others, rng), *genome.code[place + 1 :])
+    code = (*genome.code[:place], any_of(others, rng), *genome.code[place + 1 :])
     return Genome(code, genome.operand)
 
 
@@ -73,7 +71,3 @@ def mutate_constants(genome: Genome, grammar: Grammar, rng: np.random.Generator)
         steps[rng.integers(len(places))] *= 10.0
     values = [rounded(genome.operand[place] + step) for place, step in zip(places, steps, strict=True)]
     return genome.with_operands(places, values)
-
-
-def _any(choices: "range | list[int]", rng: np.random.Generator) -> int:
-    return choices[int(rng.random() * len(choices))]

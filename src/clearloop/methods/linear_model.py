@@ -1,0 +1,163 @@
+"""The linear plant of sec. 3.1, s′ = U s + V a, by least squares from a batch.
+
+States are deviations from their setpoints; a constant, c, is learned too, because a plant may rest at other
+places than 0 (a symmetric one does not). Steps that fail are left out: failure alters states as no linear
+plant does. Where the task has a history, the model looks back only as far as it helps. What the log does not
+tell is an error, not a guess.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clearloop.data import Batch
+from clearloop.data.cells import Flags, Floats
+from clearloop.errors import ClearloopError
+from clearloop.expression import Variable
+from clearloop.surrogate.steps import Steps
+from clearloop.task import Task
+
+COLLINEAR = 1e-6  # the least that states and actions may vary independently, as a share of the most
+TINY = 1e-9  # of usual sizes: rounding
+CERTAIN = 4.0  # standard errors that an effect must be away from 0
+HELPS = 0.95  # of the unexplained, what must at most be left of some state for a longer history
+FREE = 1e3  # how much rather other states and actions leave 0 at rest than process variables do
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """S states, A actions, H rows of history. z: the window without the present actions."""
+
+    task: Task
+    history: int
+    """H, at most the task's"""
+    gains: Floats
+    """[S, H (S + A)] from the window (states and actions of each lag, the present first) to the next state"""
+    constant: Floats
+    """[S]"""
+    residual: Floats
+    """[S] standard deviation of what is left unexplained"""
+    spread: Floats
+    """[H (S + A)] standard error of each gain, for a residual of 1"""
+    sizes: Floats
+    """[S + A] standard deviations of states, half the ranges of actions"""
+
+    @property
+    def matrices(self) -> tuple[Floats, Floats]:
+        """U [n, n] and V [n, A], with the past among the states: n = H S + (H − 1) A, named by `names`."""
+        s, a, h = len(self.task.states), len(self.task.actions), self.history
+        blocks = self.gains.reshape(s, h, s + a)
+        past = s * h
+        u, v = np.zeros((past + a * (h - 1),) * 2), np.zeros((past + a * (h - 1), a))
+        u[:s, :past] = blocks[:, :, :s].reshape(s, -1)
+        u[:s, past:] = blocks[:, 1:, s:].reshape(s, -1)
+        v[:s] = blocks[:, 0, s:]
+        u[s:past, : past - s] = np.eye(past - s)  # what is present now is past then
+        if h > 1:
+            v[past : past + a] = np.eye(a)
+            u[past + a :, past : len(u) - a] = np.eye(a * (h - 2))
+        return u, v
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """[n] of z, as formulas write them."""
+        states = [(name, lag) for lag in range(self.history) for name in self.task.state_names]
+        actions = [(name, lag) for lag in range(1, self.history) for name in self.task.action_names]
+        return tuple(str(Variable(name, lag=lag or None)) for name, lag in (*states, *actions))
+
+    def rest(self, wanted: Flags) -> tuple[Floats, Floats]:
+        """Deviations [S] and actions [A] at which it stays as it is, nearest to 0 in the `wanted` states."""
+        s, a = len(self.task.states), len(self.task.actions)
+        static = self.gains.reshape(s, -1, s + a).sum(axis=1)
+        scale = self.sizes * np.append(np.where(wanted, 1.0, FREE), np.full(a, FREE))
+        kept = np.hstack([np.eye(s) - static[:, :s], -static[:, s:]]) * scale
+        point = scale * np.linalg.lstsq(kept, self.constant)[0]
+        low, high = self.task.action_limits.T
+        return point[:s], np.clip(point[s:], low, high)
+
+
+def identify(task: Task, batch: Batch) -> LinearModel:
+    """Least squares, or an error that says what the batch does not tell."""
+    steps = _known_steps(task, batch)
+    s, a = len(task.states), len(task.actions)
+    window = steps.window.reshape(len(steps), task.history, s + a).copy()
+    window[:, :, :s] -= steps.setpoints[:, None]
+    inputs, targets = window.reshape(len(steps), -1), steps.next - steps.setpoints
+    _check_present(task, inputs[:, : s + a])
+    models = [_fit(task, inputs[:, : h * (s + a)], targets, h) for h in range(1, task.history + 1)]
+    least = models[-1].residual
+    enough = (model for model in models if (HELPS * model.residual <= least + TINY * model.sizes[:s]).all())
+    model = next(enough, models[-1])
+    _check_effects(model)
+    return model
+
+
+def _known_steps(task: Task, batch: Batch) -> Steps:
+    """Those that do not fail; and, if they are enough, only those whose past was logged."""
+    steps, episodes = Steps.of(task, batch), batch.transitions().episode
+    age = np.arange(len(steps)) - np.searchsorted(episodes, episodes)
+    whole = ~steps.failing & (age >= task.history - 1)
+    enough = np.count_nonzero(whole) > 2 * steps.window.shape[1]
+    return steps[whole if enough else ~steps.failing]
+
+
+def _fit(task: Task, inputs: Floats, targets: Floats, history: int) -> LinearModel:
+    """Windows [n, H (S + A)] and next states [n, S], both as deviations."""
+    moved = not task.symmetric
+    middle, aim = moved * inputs.mean(axis=0), moved * targets.mean(axis=0)
+    x, y = inputs - middle, targets - aim
+    scale = np.where(x.any(axis=0), np.sqrt(np.mean(x**2, axis=0)), 1.0)
+    inverse = np.linalg.pinv(x / scale, rcond=COLLINEAR)  # past rows may well say the same as present ones
+    gains = (inverse @ y).T / scale
+    freedom = len(x) - x.shape[1] - 1
+    residual = np.sqrt(np.sum((y - x @ gains.T) ** 2, axis=0) / freedom)
+    return LinearModel(
+        task=task,
+        history=history,
+        gains=gains,
+        constant=aim - gains @ middle,
+        residual=residual,
+        spread=np.sqrt(np.sum(inverse**2, axis=1)) / scale,
+        sizes=np.append(targets.std(axis=0), np.ptp(task.action_limits, axis=1) / 2),
+    )
+
+
+def _check_present(task: Task, present: Floats) -> None:
+    """[n, S + A]: enough steps, everything varies, and nothing only with the rest."""
+    unknown = task.history * present.shape[1] + 1
+    if len(present) < unknown + 2:
+        raise ClearloopError(
+            f"batch: badly identified: {len(present)} steps that do not fail cannot tell the {unknown} "
+            "numbers of a linear model for each state: log more"
+        )
+    names = task.scope.names
+    for name, values in zip(names, present.T, strict=True):
+        if not np.ptp(values):
+            raise ClearloopError(
+                f"batch: badly identified: {name} never changes, so nothing tells what it does: "
+                "log it while it varies, or leave it out of the task"
+            )
+    centred = present - present.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)
+    if sizes[-1] < COLLINEAR * sizes[0]:
+        shares = np.abs(directions[-1])
+        bound = [name for name, share in zip(names, shares, strict=True) if share > 0.1 * shares.max()]
+        raise ClearloopError(
+            f"batch: badly identified: one of {', '.join(bound)} is always the same linear function of the "
+            "others: log some minutes with a small random signal added to the action, or leave one out"
+        )
+
+
+def _check_effects(model: LinearModel) -> None:
+    """Every action must do something, now or after a few steps."""
+    s, a = len(model.task.states), len(model.task.actions)
+    error = CERTAIN * model.residual[:, None] * model.spread
+    floor = TINY * model.sizes[:s, None] / np.tile(model.sizes, model.history)
+    clear = np.asarray(np.abs(model.gains) > error + floor).reshape(-1, s + a)
+    seen = np.asarray(clear.any(axis=0))
+    for name, effect in zip(model.task.action_names, seen[s:], strict=True):
+        if not effect:
+            raise ClearloopError(
+                f"batch: badly identified: no effect of {name} stands out from the noise: "
+                "log more steps, or larger changes of it"
+            )

@@ -1,0 +1,189 @@
+"""The linear quadratic regulator (sec. 3.1 of the paper): a linear model of the batch, and its best gains.
+
+LQR knows neither limits nor rewards: it weighs squared deviations Q and squared actions R. Weights that are
+not given follow one rule, in the units of the log. Every state and action is measured by the power of ten
+next to its size: the standard deviation in the batch, half of the start box if that is more, half the range
+of an action. In these, a process variable weighs 1 (`process_variables.py`: states that the reward reads or
+that have a setpoint, without their rates of change), any other state 0.1, and an action 10, because what it
+would ask for beyond the limits is not there. For the cart-pole this is Q = diag(1, 0.1, 1, 0.1), R = 0.1.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.controllers import Controller, Equation, Linear, encode
+from clearloop.controllers.reading import check_names
+from clearloop.data import Batch
+from clearloop.data.cells import Floats
+from clearloop.errors import ClearloopError
+from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, identify
+from clearloop.methods.method import Candidate, Method, Search, State
+from clearloop.methods.problem import Problem
+from clearloop.methods.process_variables import find_process_variables
+from clearloop.task import Task
+
+NEGLIGIBLE = 0.01  # of an action's range: a constant that small is left out, and the controller is linear
+UNDAMPED = 1 - 1e-6  # modes beyond this do not come to rest by themselves
+
+
+@dataclass(frozen=True, kw_only=True)
+class LQR(Method):
+    """Weights by name, in squared units of the log; those not given follow the rule."""
+
+    q: dict[str, float] = field(default_factory=dict)
+    """weight of a state's squared deviation"""
+    r: dict[str, float] = field(default_factory=dict)
+    """weight of a squared action"""
+    caution: float = 10.0
+    """weight of an action at its limits against a process variable at its size, where r does not say"""
+
+    name: ClassVar[str] = "lqr"
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> "LQRSearch":  # noqa: ARG002
+        return LQRSearch(problem, self)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What was found, for the S states and A actions; z of `LinearModel` has n entries."""
+
+    model: LinearModel
+    q: Floats
+    """[S] weights of the present states; of the past nothing is asked"""
+    r: Floats
+    """[A]"""
+    gain: Floats
+    """[A, n] K of the law a = -K z, by the Riccati equation"""
+    eigenvalues: NDArray[np.complex128]
+    """[n] complex, of the closed loop U - V K, the slowest first; all inside the unit circle"""
+    constant: Floats
+    """[A] what is added for the place of rest"""
+
+    def controller(self) -> Controller:
+        """Linear; an equation where the plant rests at actions other than 0."""
+        task = self.model.task
+        rows = {
+            action: {name: _short(-gain) for name, gain in zip(self.model.names, row, strict=True)}
+            for action, row in zip(task.action_names, self.gain, strict=True)
+        }
+        if (np.abs(self.constant) <= NEGLIGIBLE * np.ptp(task.action_limits, axis=1)).all():
+            return Linear(name=self.title, gains=rows)
+        sums = {
+            action: f"{_short(constant)!r}" + "".join(f" {g:+.6g}*{name}" for name, g in row.items())
+            for (action, row), constant in zip(rows.items(), self.constant, strict=True)
+        }
+        return Equation(name=self.title, outputs=sums)
+
+    @property
+    def title(self) -> str:
+        """One line, with the closed loop's eigenvalues as far as they fit."""
+        text = f"LQR; closed loop: {', '.join(map(_complex, self.eigenvalues))}"
+        return text if len(text) <= 200 else text[:199] + "…"
+
+
+def design(task: Task, batch: Batch, settings: LQR) -> Design:
+    """Eqs. of sec. 3.1, from the batch alone."""
+    check_names("lqr.q", settings.q, "a state", task.state_names)
+    check_names("lqr.r", settings.r, "an action", task.action_names)
+    wanted = find_process_variables(task, batch)
+    model = identify(task, batch)
+    _check_controllable(model)
+    q, r = _weights(model, wanted, settings)
+    u, v = model.matrices
+    gain, eigenvalues = _solve(u, v, np.diag(np.append(q, np.zeros(len(u) - len(q)))), np.diag(r))
+    deviations, actions = model.rest(np.isin(task.state_names, wanted))
+    held = np.concatenate([np.tile(deviations, model.history), np.tile(actions, model.history - 1)])
+    return Design(model, q, r, gain, eigenvalues, actions + gain @ held)
+
+
+def _weights(model: LinearModel, wanted: tuple[str, ...], settings: LQR) -> tuple[Floats, Floats]:
+    task = model.task
+    count = len(task.states)
+    sizes = model.sizes.copy()
+    if task.start_box is not None:
+        sizes[:count] = np.maximum(sizes[:count], np.ptp(task.start_box, axis=1) / 2)
+    units = 10.0 ** np.round(np.log10(sizes))
+    shares = [1.0 if name in wanted else 0.1 for name in task.state_names]
+    q = [settings.q.get(n, w / unit**2) for n, w, unit in zip(task.state_names, shares, units, strict=False)]
+    r = [
+        settings.r.get(n, settings.caution / unit**2)
+        for n, unit in zip(task.action_names, units[count:], strict=True)
+    ]
+    if min(q) < 0 or min(r) <= 0:
+        raise ClearloopError("lqr: weights q must not be negative, and weights r must be more than 0")
+    return np.array(q), np.array(r)
+
+
+def _check_controllable(model: LinearModel) -> None:
+    """Every mode that does not die out is moved by an action, beyond doubt (Popov, Belevitch, Hautus)."""
+    u, v = model.matrices
+    s = len(model.task.states)
+    doubt = model.spread[s : s + v.shape[1]]
+    values, modes = np.linalg.eig(u.T)
+    for mode in modes.T[np.abs(values) >= UNDAMPED]:
+        error = CERTAIN * doubt * np.linalg.norm(np.abs(mode[:s]) * model.residual)
+        floor = TINY * (np.abs(mode[:s]) @ model.sizes[:s]) / model.sizes[s:]
+        if (np.abs(mode @ v) <= error + floor).all():
+            shares = np.abs(mode[:s]) * model.sizes[:s]
+            names = [n for n, x in zip(model.task.state_names, shares, strict=True) if x > 0.5 * shares.max()]
+            raise ClearloopError(
+                f"lqr: uncontrollable: no action moves {' and '.join(names)}, which does not come to rest by "
+                "itself: add the action that does, or leave it out of the task"
+            )
+
+
+def _solve(u: Floats, v: Floats, q: Floats, r: Floats) -> tuple[Floats, NDArray[np.complex128]]:
+    from control import dlqr
+
+    try:
+        gain, _, eigenvalues = dlqr(u, v, q, r)
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise ClearloopError(f"lqr: no gains for these weights: {error}: give others with q and r") from error
+    eigenvalues = np.asarray(eigenvalues, np.complex128)
+    eigenvalues = eigenvalues[np.lexsort([-eigenvalues.imag, -np.abs(eigenvalues)])]
+    if np.abs(eigenvalues[0]) >= UNDAMPED:
+        raise ClearloopError("lqr: with these weights it never comes to rest: give q to more states")
+    return np.asarray(gain), eigenvalues
+
+
+class LQRSearch(Search):
+    """Done after one round: the design, and what it costs on the model."""
+
+    def __init__(self, problem: Problem, settings: LQR) -> None:
+        self.problem = problem
+        self.design = design(problem.task, problem.batch, settings)
+        self._penalty = np.inf
+
+    def advance(self) -> None:
+        problem, controller = self.problem, self.design.controller()
+        policies = encode([controller], problem.task, history=problem.history, dtype=np.float32)
+        self._penalty = float(problem.penalties(policies, starts=len(problem.starts))[0])
+
+    @property
+    def done(self) -> bool:
+        return bool(np.isfinite(self._penalty))
+
+    @property
+    def best(self) -> float:
+        return self._penalty
+
+    def candidates(self) -> list[Candidate]:
+        return [Candidate(self.design.controller().for_task(self.problem.task), self._penalty)]
+
+    def state(self) -> State:
+        return {"penalty": self._penalty}
+
+    def restore(self, state: State) -> None:
+        self._penalty = state["penalty"]
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def _complex(value: complex) -> str:
+    imaginary = f"{value.imag:+.3f}i"
+    return f"{value.real:.3f}" + (imaginary if float(imaginary[:-1]) else "")

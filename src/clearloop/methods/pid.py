@@ -1,0 +1,164 @@
+"""PID control (sec. 3.2 of the paper): one loop for each process variable, tuned with no number set by hand.
+
+1. A loop for each process variable (`process_variables.py`), on the action that moves it most.
+2. The critical gain and period of each, and its gains from Ziegler and Nichols' table
+   (`ziegler_nichols.py`); every gain that is tried is kept, with its trajectory.
+3. What the table leaves open, the weights of the loops and the windows of their integrals, by a particle
+   swarm on the model, from the table's own onwards. Nothing else is searched: Ti and Td remain the table's.
+
+The output has no constant part, as in the paper: a plant that rests at actions other than 0 keeps an offset.
+"""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from clearloop.controllers import encode, pid
+from clearloop.data.cells import Floats
+from clearloop.errors import ClearloopError
+from clearloop.methods.linear_model import identify
+from clearloop.methods.method import Candidate, Method, Search, State
+from clearloop.methods.problem import Problem
+from clearloop.methods.process_variables import find_process_variables, pair_loops
+from clearloop.methods.trial import Laboratory, Trial
+from clearloop.methods.ziegler_nichols import Critical, find_critical
+from clearloop.plants.setpoints import setpoint_table
+from clearloop.search.pso import PSO, Swarm
+
+WEIGHTS = 100.0  # the most that a weight departs from the table's, up or down
+
+
+@dataclass(frozen=True, kw_only=True)
+class PID(Method):
+    """Settings of the search; gains are not among them."""
+
+    loops: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """for each action, the states that it looks after; none given: found from task and batch"""
+    watched: int = 4
+    """horizons that a trial takes"""
+    push: float = 0.1
+    """deviation that a trial starts from, as a share of the usual one"""
+    swarm: PSO = field(default_factory=lambda: PSO(particles=40))
+    """for weights and windows"""
+    rounds: int = 40
+    """of the swarm"""
+    starts: int = 256
+    """that each particle is tried from"""
+
+    name: ClassVar[str] = "pid"
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> "PIDSearch":
+        return PIDSearch(problem, self, rng)
+
+
+class PIDSearch(Search):
+    """A round for each loop that is closed, then the swarm's."""
+
+    def __init__(self, problem: Problem, settings: PID, rng: np.random.Generator) -> None:
+        task, batch = problem.task, problem.batch
+        self.problem, self.settings, self.rng = problem, settings, rng
+        model = identify(task, batch)
+        wanted = find_process_variables(task, batch)
+        self.pairs = pair_loops(model, wanted, settings.loops)
+        """(state, action) of every loop"""
+        deviations, actions = model.rest(np.isin(task.state_names, wanted))
+        place = setpoint_table(task, 1)[0] + deviations
+        duration = settings.watched * task.horizon
+        self.laboratory = Laboratory(problem, place, actions, steps=duration, push=settings.push)
+        self.steps: list[Trial] = []
+        """every gain that was tried for the loops that were closed"""
+        self.closed: list[Critical] = []
+        """in the order in which they were closed"""
+        self.rounds = 0
+        self._swarm: Swarm | None = None
+
+    def advance(self) -> None:
+        if len(self.closed) < len(self.pairs):
+            self._close()
+        else:
+            self._tune()
+
+    def _close(self) -> None:
+        """Of the loops that are open, the fastest that oscillates with those that are closed."""
+        taken = {(critical.input, critical.action) for critical in self.closed}
+        rest = [pair for pair in self.pairs if pair not in taken]
+        results = [find_critical(self.laboratory, self.closed, *pair) for pair in rest]
+        found = [(critical, trials) for critical, trials in results if critical is not None]
+        if not found:
+            names = " and ".join(f"{state} by {action}" for state, action in rest)
+            raise ClearloopError(
+                f"pid: no gain brings a sustained oscillation of {names} on the model: choose other loops "
+                "(setting loops), or another method"
+            )
+        critical, trials = min(found, key=lambda result: result[0].period)
+        self.closed.append(critical)
+        self.steps += trials
+
+    def _tune(self) -> None:
+        swarm = self._swarm or self._new_swarm()
+        self._swarm = swarm
+        population = [self._controller(vector) for vector in swarm.ask()]
+        policies = encode(population, self.problem.task, history=self.problem.history, dtype=np.float32)
+        swarm.tell(self.problem.penalties(policies, starts=self.settings.starts))
+        self.rounds += 1
+
+    def _new_swarm(self) -> Swarm:
+        swarm = Swarm(self._bounds, self.settings.swarm, rng=self.rng)
+        swarm.positions[0] = self._table
+        return swarm
+
+    @property
+    def _bounds(self) -> Floats:
+        """[2 L, 2] of the logarithms of weights, then of windows."""
+        weights, windows = math.log(WEIGHTS), math.log(max(2, self.problem.task.horizon))
+        return np.array([[-weights, weights]] * len(self.closed) + [[0.0, windows]] * len(self.closed))
+
+    @property
+    def _table(self) -> Floats:
+        """What the table alone gives: equal weights, and windows of a third of the periods."""
+        windows = [math.log(critical.loop().window) for critical in self.closed]
+        return np.asarray(np.clip(np.append(np.zeros(len(windows)), windows), *self._bounds.T))
+
+    def _controller(self, vector: Floats) -> pid.PID:
+        """The weights of an action's loops sum up to 1; the scale is what they summed up to."""
+        weights, windows = np.exp(vector).reshape(2, -1)
+        outputs = {}
+        for action in self.problem.task.action_names:
+            mine = [k for k, critical in enumerate(self.closed) if critical.action == action]
+            total = weights[mine].sum()
+            loops = [self.closed[k].loop(float(f"{weights[k] / total:.4g}"), round(windows[k])) for k in mine]
+            outputs[action] = pid.Loops(scale=float(f"{total:.4g}"), loops=tuple(loops))
+        return pid.PID(outputs=outputs)
+
+    @property
+    def done(self) -> bool:
+        return self.rounds >= self.settings.rounds
+
+    @property
+    def best(self) -> float:
+        return math.inf if self._swarm is None else self._swarm.best[1]
+
+    def candidates(self) -> list[Candidate]:
+        if len(self.closed) < len(self.pairs):
+            return []
+        vector = self._table if self._swarm is None else self._swarm.best[0]
+        return [Candidate(self._controller(vector).for_task(self.problem.task), self.best)]
+
+    def state(self) -> State:
+        return {
+            "closed": [asdict(critical) for critical in self.closed],
+            "steps": [vars(trial).copy() for trial in self.steps],
+            "rounds": self.rounds,
+            "swarm": None if self._swarm is None else self._swarm.state(),
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def restore(self, state: State) -> None:
+        self.closed = [Critical(**critical) for critical in state["closed"]]
+        self.steps = [Trial(**trial) for trial in state["steps"]]
+        self.rounds = state["rounds"]
+        self.rng.bit_generator.state = state["rng"]
+        swarm = state["swarm"]
+        self._swarm = None if swarm is None else Swarm.restore(self._bounds, self.settings.swarm, swarm)

@@ -1,0 +1,18 @@
+"""The methods by name: a new one is a file of its own, and a line here."""
+
+from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.methods.fgprl import FGPRL
+from clearloop.methods.gprl import GPRL
+from clearloop.methods.method import Method
+
+METHODS: dict[str, type[Method]] = {
+    "gprl": GPRL,
+    "fgprl": FGPRL,
+}
+
+
+def find_method(name: str) -> type[Method]:
+    if name not in METHODS:
+        hint = did_you_mean(name, METHODS) or f"; the methods are: {', '.join(METHODS)}"
+        raise ClearloopError(f"no method {quoted(name)}{hint}")
+    return METHODS[name]

@@ -1,0 +1,180 @@
+"""Fuzzy rule bases as individuals, one for each output.
+
+A rule base is a typed program: which features enter each rule, the centres and widths of its membership
+functions, its output, and the slope alpha of the defuzzification. So a rule uses only the features that it
+needs.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.search.gp.genome import Genome, Symbol, Vocabulary, call
+from clearloop.search.gp.grammar import Grammar, rounded
+
+CONTROLLER, BASE, JOIN, RULE, AND, ABOUT, FEATURE, CENTRE, WIDTH, OUTPUT, ALPHA = range(11)
+
+NARROWEST = 1e-3  # as a share of the feature's size: narrower, a rule fits nothing that will be seen
+
+Premise = dict[int, tuple[float, float]]
+"""Centre and width of each feature, by its number."""
+Rule = tuple[Premise, float]
+"""And the rule's output."""
+
+
+class RuleBase(NamedTuple):
+    alpha: float
+    rules: list[Rule]
+
+
+class Rules(Grammar):
+    def __init__(self, sizes: NDArray[np.float64], outputs: int, *, mirrored: bool) -> None:
+        """[n] `sizes` of the features that rules may look at; how many rule bases there are to be.
+
+        `mirrored`: every rule has a twin, with the opposite centres and the opposite output. It is part of
+        the rule base and of its complexity, but not searched.
+        """
+        self.sizes, self.outputs, self.mirrored = sizes.tolist(), outputs, mirrored
+        twice = 2 if mirrored else 1
+        self.vocabulary = Vocabulary([
+            Symbol(CONTROLLER, "controller", "controller", ("base",) * outputs, 0),
+            Symbol(BASE, "base", "base", ("alpha", "rules"), 0),
+            Symbol(JOIN, "join", "rules", ("rules", "rules"), 0),
+            Symbol(RULE, "rule", "rules", ("premise", "output"), 0),
+            Symbol(AND, "and", "premise", ("premise", "premise"), 0),
+            Symbol(ABOUT, "about", "premise", ("feature", "centre", "width"), 0),
+            Symbol(FEATURE, "feature", "feature", (), twice),
+            Symbol(CENTRE, "centre", "centre", (), twice, constant=True),
+            Symbol(WIDTH, "width", "width", (), twice, constant=True),
+            Symbol(OUTPUT, "output", "output", (), twice, constant=True),
+            Symbol(ALPHA, "alpha", "alpha", (), 1, constant=True),
+        ])  # fmt: skip
+
+    def grow(self, rng: np.random.Generator, depth: int) -> Genome:
+        return call(CONTROLLER, *(self._base(rng, depth) for _ in range(self.outputs)))
+
+    def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
+        match self.vocabulary.kind(genome, place):
+            case "controller":
+                return self.grow(rng, 2)
+            case "base":
+                return self._base(rng, 2)
+            case "rules":
+                return self._rule(rng, 2)
+            case "premise":
+                return self._premise(rng, int(rng.integers(1, 3)))
+        return self.vocabulary.subtree(genome, place)
+
+    def wrap(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
+        old = self.vocabulary.subtree(genome, place)
+        match self.vocabulary.kind(genome, place):
+            case "rules":
+                return call(JOIN, old, self._rule(rng, int(rng.integers(1, 4))))
+            case "premise":
+                return call(AND, old, self._about(rng))
+        return old
+
+    def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
+        """Another feature brings its own centre and width."""
+        if genome.code[place] != FEATURE:
+            return genome
+        return genome.replace(place, place + 3, self._about(rng).slice(0, 3))
+
+    def simplify(self, genome: Genome) -> Genome:
+        """Terms of one rule on the same feature are one; features in order; widths positive."""
+        return call(CONTROLLER, *(_written(base) for base in self.bases(genome)))
+
+    def spreads(self, genome: Genome) -> NDArray[np.float64]:
+        spreads = []
+        for place in self.vocabulary.constants(genome):
+            code, value = genome.code[place], abs(genome.operand[place])
+            if code == CENTRE:
+                value = max(value, self.sizes[int(genome.operand[place - 1])])
+            spreads.append(0.3 * (1.0 if code == OUTPUT else max(value, 1e-9)))
+        return np.array(spreads)
+
+    def bases(self, genome: Genome) -> list[RuleBase]:
+        """What the program says, for each output; without twins."""
+        stack: list[Any] = []
+        for code, operand in zip(*genome, strict=True):
+            if code >= FEATURE:
+                stack.append(operand)
+            elif code == ABOUT:
+                feature, centre, width = stack[-3:]
+                narrowest = NARROWEST * self.sizes[int(feature)]
+                stack[-3:] = [{int(feature): (centre, max(abs(width), narrowest))}]
+            elif code == AND:
+                stack[-2:] = [_both(*stack[-2:])]
+            elif code == RULE:
+                stack[-2:] = [[(stack[-2], stack[-1])]]
+            elif code == JOIN:
+                stack[-2:] = [stack[-2] + stack[-1]]
+            elif code == BASE:
+                stack[-2:] = [RuleBase(*stack[-2:])]
+        return stack
+
+    def whole(self, rules: list[Rule]) -> list[Rule]:
+        """With the twins, where rules have them."""
+        if not self.mirrored:
+            return rules
+        return [rule for own in rules for rule in (own, _twin(*own))]
+
+    def _base(self, rng: np.random.Generator, depth: int) -> Genome:
+        rules = self._rule(rng, depth)
+        for _ in range(int(rng.integers(0, 3)) + (not self.mirrored)):
+            rules = call(JOIN, rules, self._rule(rng, depth))
+        alpha = rounded(3 * math.exp(rng.normal(0.0, 1.0)))
+        return call(BASE, Genome((ALPHA,), (alpha,)), rules)
+
+    def _rule(self, rng: np.random.Generator, terms: int) -> Genome:
+        return call(RULE, self._premise(rng, terms), Genome((OUTPUT,), (rounded(rng.uniform(-1, 1)),)))
+
+    def _premise(self, rng: np.random.Generator, terms: int) -> Genome:
+        premise = self._about(rng)
+        for _ in range(terms - 1):
+            premise = call(AND, premise, self._about(rng))
+        return premise
+
+    def _about(self, rng: np.random.Generator) -> Genome:
+        feature = int(rng.integers(len(self.sizes)))
+        size = self.sizes[feature]
+        return _about(feature, rounded(size * rng.normal()), rounded(size * math.exp(rng.normal(0.0, 0.7))))
+
+
+def _twin(premise: Premise, output: float) -> Rule:
+    return {feature: (-centre, width) for feature, (centre, width) in premise.items()}, -output
+
+
+def _both(first: Premise, second: Premise) -> Premise:
+    """Two Gaussians of one feature multiply to one, narrower and between them."""
+    both = dict(first)
+    for feature, (centre, width) in second.items():
+        if feature not in both:
+            both[feature] = centre, width
+            continue
+        other, wide = both[feature]
+        a, b = 1 / wide**2, 1 / width**2
+        both[feature] = rounded((a * other + b * centre) / (a + b)), rounded((a + b) ** -0.5)
+    return both
+
+
+def _written(base: RuleBase) -> Genome:
+    rules = [call(RULE, _terms(premise), Genome((OUTPUT,), (output,))) for premise, output in base.rules]
+    return call(BASE, Genome((ALPHA,), (base.alpha,)), _chain(JOIN, rules))
+
+
+def _terms(premise: Premise) -> Genome:
+    return _chain(AND, [_about(feature, *term) for feature, term in sorted(premise.items())])
+
+
+def _chain(symbol: int, parts: list[Genome]) -> Genome:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = call(symbol, whole, part)
+    return whole
+
+
+def _about(feature: int, centre: float, width: float) -> Genome:
+    return Genome((FEATURE, CENTRE, WIDTH, ABOUT), (float(feature), centre, width, 0.0))

@@ -1,0 +1,116 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clearloop.expression import Expression, Variable, fold, parse
+from clearloop.search.gp.evolution import GP, Evolution
+from clearloop.search.gp.formulas import Formulas
+from clearloop.search.gp.genome import Genome
+from clearloop.search.gp.refinement import Refinement
+
+VARIABLES = [Variable("x"), Variable("y")]
+SMALL = GP(islands=(7, 11, 17, 7, 11, 17), population=20, offspring=40)
+
+
+@pytest.fixture(scope="module")
+def language() -> Formulas:
+    functions = ("add", "sub", "mul", "min", "max", "tanh")
+    return Formulas(functions, VARIABLES, np.ones(2), np.array([3.0]))
+
+
+ARRAYS = {
+    "add": np.add, "sub": np.subtract, "neg": np.negative, "mul": np.multiply,
+    "min": np.minimum, "max": np.maximum, "tanh": np.tanh,
+}  # fmt: skip
+
+
+class Regression:
+    """The mean absolute error of a formula at 50 points."""
+
+    def __init__(self, target: str, language: Formulas) -> None:
+        self.language = language
+        self.points = dict(zip(VARIABLES, np.random.default_rng(5).uniform(-2, 2, (2, 50)), strict=True))
+        self.target = self._values(parse(target))
+
+    def __call__(self, genome: Genome) -> float:
+        (formula,) = self.language.expressions(genome)
+        return float(np.abs(np.clip(self._values(formula), -1e6, 1e6) - self.target).mean())
+
+    def _values(self, formula: Expression) -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return fold(
+                formula,
+                lambda leaf: self.points[leaf] if isinstance(leaf, Variable) else leaf.value,
+                lambda operation, parts: ARRAYS[operation.name](*parts),
+            )
+
+
+def advance(evolution: Evolution, cost: Regression, rounds: int) -> None:
+    for _ in range(rounds):
+        children = evolution.ask()
+        evolution.tell([(island, child, cost(child)) for island, child in children], explore=True)
+        chosen = evolution.to_polish(4, 3)
+        refinement = Refinement(
+            chosen, [evolution.costs[g] for g in chosen], evolution.grammar, candidates=8, rng=evolution.rng
+        )
+        for _ in range(8):
+            refinement.tell([cost(genome) for genome in refinement.ask()])
+        for genome, found in refinement.best:
+            evolution.admit(evolution.home(genome), genome, found)
+
+
+@pytest.mark.parametrize("target", ["x*y + 2", "3*max(x, y)", "2*tanh(2*x) - y"])
+def test_finds_a_known_formula(language: Formulas, target: str) -> None:
+    cost = Regression(target, language)
+    evolution = Evolution(language, SMALL, rng=np.random.default_rng(1))
+    for _ in range(15):
+        advance(evolution, cost, 4)
+        best = min(evolution.costs.values())
+        if best < 0.02:
+            break
+    assert best < 0.02
+
+
+def test_asks_for_nothing_twice_and_for_nothing_too_complex(language: Formulas) -> None:
+    cost = Regression("x", language)
+    evolution = Evolution(language, SMALL, rng=np.random.default_rng(2))
+    asked: list[Genome] = []
+    for _ in range(5):
+        children = evolution.ask()
+        for island, child in children:
+            assert language.vocabulary.complexity(child) <= SMALL.islands[island]
+        asked += [child for _, child in children]
+        evolution.tell([(island, child, cost(child)) for island, child in children], explore=True)
+    assert len(asked) == len(set(asked))
+
+
+def test_the_front_rises_in_complexity_and_falls_in_cost(language: Formulas) -> None:
+    evolution = Evolution(language, SMALL, rng=np.random.default_rng(3))
+    advance(evolution, Regression("x*y + tanh(y)", language), 5)
+    front = evolution.front()
+    complexities = [language.vocabulary.complexity(genome) for genome in front]
+    costs = [evolution.costs[genome] for genome in front]
+    assert len(front) > 2
+    assert complexities == sorted(set(complexities))
+    assert costs == sorted(set(costs), reverse=True)
+
+
+def plain(state: dict[str, object]) -> str:
+    """The state as text, as a file would hold it."""
+
+    return json.dumps(state, default=lambda array: array.tolist())
+
+
+def test_goes_on_to_the_bit_where_its_state_was_taken(language: Formulas) -> None:
+    cost = Regression("x*y + 2", language)
+    whole = Evolution(language, SMALL, rng=np.random.default_rng(4))
+    advance(whole, cost, 3)
+    state = json.loads(plain(whole.state()))
+    state |= {name: np.array(state[name], np.int64) for name in ("seen", "tried")}
+    resumed = Evolution(language, SMALL, rng=np.random.default_rng(99))
+    resumed.restore(state)
+    advance(whole, cost, 6)
+    advance(resumed, cost, 6)
+    assert plain(whole.state()) == plain(resumed.state())

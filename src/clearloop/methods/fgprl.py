@@ -23,7 +23,7 @@ from clearloop.search.gp.rules import Premise, Rules
 class FGPRL(Method):
     name: ClassVar[str] = "fgprl"
 
-    gp: GP = GP(islands=(17, 23, 29, 37, 45, 53, 61))
+    gp: GP = GP(islands=(21, 31, 41, 53, 21, 31, 41, 53))
     rounds: Rounds = Rounds()
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Evolving:

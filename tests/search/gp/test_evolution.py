@@ -50,15 +50,20 @@ class Regression:
 def advance(evolution: Evolution, cost: Regression, rounds: int) -> None:
     for _ in range(rounds):
         children = evolution.ask()
-        evolution.tell([(island, child, cost(child)) for island, child in children], explore=True)
-        chosen = evolution.to_polish(4, 3)
-        refinement = Refinement(
-            chosen, [evolution.costs[g] for g in chosen], evolution.grammar, candidates=8, rng=evolution.rng
-        )
-        for _ in range(8):
-            refinement.tell([cost(genome) for genome in refinement.ask()])
-        for genome, found in refinement.best:
-            evolution.admit(evolution.home(genome), genome, found)
+        promoted = evolution.promote(children, [cost(child) for _, child in children], 4)
+        tuned = refine(evolution, [genome for _, genome in promoted], cost)
+        found = [(island, *best) for (island, _), best in zip(promoted, tuned, strict=True)]
+        evolution.tell(found, explore=True)
+        for genome, penalty in refine(evolution, evolution.to_polish(4, 3), cost):
+            evolution.admit(evolution.home(genome), genome, penalty)
+
+
+def refine(evolution: Evolution, genomes: list[Genome], cost: Regression) -> list[tuple[Genome, float]]:
+    costs = [cost(genome) for genome in genomes]
+    refinement = Refinement(genomes, costs, evolution.grammar, candidates=8, rng=evolution.rng)
+    for _ in range(6):
+        refinement.tell([cost(genome) for genome in refinement.ask()])
+    return refinement.best
 
 
 @pytest.mark.parametrize("target", ["x*y + 2", "3*max(x, y)", "2*tanh(2*x) - y"])
@@ -108,7 +113,8 @@ def test_goes_on_to_the_bit_where_its_state_was_taken(language: Formulas) -> Non
     whole = Evolution(language, SMALL, rng=np.random.default_rng(4))
     advance(whole, cost, 3)
     state = json.loads(plain(whole.state()))
-    state |= {name: np.array(state[name], np.int64) for name in ("seen", "tried")}
+    state["seen"] = np.array(state["seen"], np.int64)
+    state["tried"] = [np.array(tried, np.int64) for tried in state["tried"]]
     resumed = Evolution(language, SMALL, rng=np.random.default_rng(99))
     resumed.restore(state)
     advance(whole, cost, 6)

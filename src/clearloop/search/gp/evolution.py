@@ -38,7 +38,7 @@ class GP:
     removal: float = 0.1
     constants: float = 0.05
     tries: int = 2
-    """how often a structure may be promoted: it is new structures that count"""
+    """how often a structure may be promoted on an island: it is new ones that count"""
     patience: int = 12
     """rounds without progress after which a ladder starts anew, while the search explores"""
 
@@ -53,8 +53,8 @@ class Evolution:
         self.costs: dict[Genome, float] = {}
         self.archive: dict[int, Genome] = {}
         self.seen: set[int] = set()
-        self.tried: dict[int, int] = {}
-        """how often a structure, of this hash, was promoted"""
+        self.tried: list[dict[int, int]] = [{} for _ in settings.islands]
+        """on each island, how often a structure, of this hash, was promoted"""
         self.polished: dict[object, int] = {}
         """how often the constants of a structure were refined"""
         self.progress = [(np.inf, 0) for _ in self._ladders()]
@@ -86,9 +86,9 @@ class Evolution:
             if taken[island] == count:
                 continue
             genome = self.grammar.simplify(child)
-            structure = hash(self.structure(genome))
-            if self.tried.get(structure, 0) < self.settings.tries:
-                self.tried[structure] = self.tried.get(structure, 0) + 1
+            structure, tried = hash(self.structure(genome)), self.tried[island]
+            if tried.get(structure, 0) < self.settings.tries:
+                tried[structure] = tried.get(structure, 0) + 1
                 taken[island] += 1
                 chosen.append((island, genome))
         return chosen
@@ -184,7 +184,7 @@ class Evolution:
 
     def _start_anew(self) -> None:
         for n, ladder in enumerate(self._ladders()):
-            cost = min(self.costs[self._best(number, 1)[0]] for number in ladder)
+            cost = min((self.costs[g] for number in ladder for g in self._best(number, 1)), default=np.inf)
             lowest, since = self.progress[n]
             if cost < 0.995 * lowest:
                 self.progress[n] = cost, self.round
@@ -192,6 +192,7 @@ class Evolution:
                 self.progress[n] = np.inf, self.round
                 for number in ladder:
                     self.islands[number].clear()
+                    self.tried[number].clear()
 
     def _forget(self) -> None:
         """What lives nowhere any more."""
@@ -237,7 +238,7 @@ class Evolution:
                 [*_listed([genome])[0], self.polished.get(self.structure(genome), 0)] for genome in self.costs
             ],
             "seen": np.array(sorted(self.seen), np.int64),
-            "tried": np.array(sorted(self.tried.items()), np.int64).reshape(-1, 2),
+            "tried": [np.array(sorted(tried.items()), np.int64).reshape(-1, 2) for tried in self.tried],
             "progress": [list(pair) for pair in self.progress],
             "round": self.round,
             "rng": self.rng.bit_generator.state,
@@ -255,7 +256,7 @@ class Evolution:
         counts = ((Genome(tuple(c), tuple(o)), count) for c, o, count in state["polished"])
         self.polished = {self.structure(genome): count for genome, count in counts if count}
         self.seen = set(state["seen"].tolist())
-        self.tried = dict(state["tried"].tolist())
+        self.tried = [dict(tried.tolist()) for tried in state["tried"]]
         self.progress = [(cost, since) for cost, since in state["progress"]]
         self.round = state["round"]
         self.rng.bit_generator.state = state["rng"]

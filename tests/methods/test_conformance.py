@@ -1,0 +1,97 @@
+"""Every method keeps the same promises."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clearloop.controllers import Equation, to_json
+from clearloop.evaluation import evaluate
+from clearloop.methods import Method, Problem, Result, Search, learn, snapshot
+from clearloop.methods.evolving import Rounds, Sample
+from clearloop.methods.fgprl import FGPRL
+from clearloop.methods.gprl import GPRL
+from clearloop.methods.registry import METHODS
+from clearloop.runs.checkpoint import read_state, write_state
+from clearloop.search.gp.evolution import GP
+from tests.methods.linear_plants import make_log, make_model, make_task
+
+ROUNDS = Rounds(
+    race=Sample(8, 1), promoted=2, tune=Sample(8, 1), score=Sample(16, 1), polished=2, final=Sample(16, None)
+)
+SMALL: dict[str, Method] = {
+    "gprl": GPRL(gp=GP(islands=(11, 21), population=8, offspring=8), rounds=ROUNDS),
+    "fgprl": FGPRL(gp=GP(islands=(15, 31), population=8, offspring=8), rounds=ROUNDS),
+}
+BUDGET = 3_000_000
+
+SINGLE = make_task(2, symmetric=True)
+U, V = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[0.0], [0.1]])
+DOUBLE = make_task(2, 2)
+WIDE = np.array([[0.1, 0.0], [0.0, 0.1]])
+
+
+def run(method: Method, inputs: np.ndarray = V, seed: int = 0, **more: object) -> Result:
+    task = SINGLE if inputs is V else DOUBLE
+    return learn(
+        task, make_log(task, U, inputs), method, rng=np.random.default_rng(seed), budget=BUDGET,
+        surrogate=make_model(task, U, inputs), **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def written(result: Result) -> list[str]:
+    return [to_json(point.controller) for point in result.points]
+
+
+def test_every_method_is_here() -> None:
+    assert set(SMALL) == set(METHODS)
+    assert {name: type(method) for name, method in SMALL.items()} == METHODS
+    assert all(method.name == name for name, method in METHODS.items())
+
+
+@pytest.fixture(params=SMALL)
+def method(request: pytest.FixtureRequest) -> Method:
+    return SMALL[request.param]
+
+
+def test_gives_a_front_of_controllers_better_than_doing_nothing(method: Method) -> None:
+    result = run(method)
+    complexities = [point.controller.complexity for point in result.points]
+    penalties = [point.judged.penalty for point in result.points]
+    assert complexities == sorted(set(complexities))
+    assert penalties == sorted(set(penalties), reverse=True)
+    idle = evaluate(Equation(outputs={"u0": "0"}), SINGLE, surrogate=make_model(SINGLE, U, V))
+    assert result.points[-1].model.penalty < 0.7 * idle.penalty
+    assert result.best is result.points[-1].controller
+
+
+def test_controls_several_actions(method: Method) -> None:
+    result = run(method, WIDE)
+    assert set(result.best.actions) == {"u0", "u1"}
+
+
+def test_the_same_seed_gives_the_same_front(method: Method) -> None:
+    assert written(run(method)) == written(run(method))
+
+
+def test_goes_on_from_a_file_as_if_nothing_had_happened(method: Method, tmp_path: Path) -> None:
+    rounds = 0
+
+    def save(search: Search, problem: Problem) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            write_state(snapshot(search, problem), tmp_path / "state")
+
+    whole = run(method, watch=save)
+    if rounds >= 2:  # a method of one round has nothing to go on with
+        assert written(run(method, resume=read_state(tmp_path / "state"))) == written(whole)
+
+
+def test_counts_what_it_spends_and_stops(method: Method) -> None:
+    spent = []
+    result = run(method, watch=lambda _, problem: spent.append(problem.spent))
+    assert spent == sorted(spent)
+    assert result.steps == spent[-1]
+    assert all(steps < BUDGET for steps in spent[:-1])
+    assert spent[-1] < 2 * BUDGET

@@ -68,7 +68,7 @@ class Problem:
 
     def penalties(self, policies: Policies, *, starts: int, members: int | None = None) -> Floats:
         """[P] the mean penalty of each controller over the first starts, and the first members or all."""
-        some = range(self.members if members is None else members)
+        some = range(self.members if members is None else min(members, self.members))
         chosen = tuple(self.surrogate.search_members[member] for member in some)
         job = Job(
             self.starts[:starts].astype(np.float32), self._setpoints.astype(np.float32), self.task.discount,

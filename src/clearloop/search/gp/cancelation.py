@@ -14,9 +14,8 @@ from clearloop.expression import (
     Number,
     Variable,
     complexity,
+    encode,
     simplify,
-    to_text,
-    variables,
 )
 from clearloop.search.gp.grammar import rounded
 
@@ -104,10 +103,10 @@ class _Gathering:
                 total = Call(_ADD if positive else _SUB, (total, _times(size, part)))
         return Number(0.0) if total is None else total
 
-    def _place(self, part: Expression) -> tuple[bool, int, int, str]:
-        """Where a term stands in a sum; the constant is the last."""
-        first = min((self._rank.get(variable, 0) for variable in variables(part)), default=0)
-        return part == _ONE, complexity(part), first, to_text(part)
+    def _place(self, part: Expression) -> tuple[bool, int, list[int], list[float]]:
+        """Where a term stands in a sum, whatever the names; the constant is the last."""
+        words = encode(part, lambda variable: self._rank.setdefault(variable, len(self._rank)))
+        return part == _ONE, complexity(part), words.code.tolist(), words.operand.tolist()
 
 
 def _sum(first: Terms, second: Terms, sign: float) -> Terms:

@@ -84,14 +84,12 @@ def report(fronts: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
                 [row[key] for row in chosen]
                 for key in ("penalty_model", "penalty_system", "failures_system", "complexity")
             ]
-            seconds = [run["seconds"] for run in runs]
-            print(
-                f"| {name} | {budget} | {' | '.join(str(Mean(c)) for c in columns)} | {np.mean(seconds):.0f} |"
-            )
+            seconds = np.mean([run["seconds"] for run in runs])
+            print(f"| {name} | {budget} | {' | '.join(str(Mean(c)) for c in columns)} | {seconds:.0f} |")
 
 
 def choices(method: str, runs: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The best of each front; and the best that is as simple as something published, or of few rules."""
+    """The best of each front; and the best of those that are as simple as something published."""
     picks = [(method, [run["front"][-1] for run in runs])]
     if method == "gprl":
         picks.append(("gprl, complexity to 15", _last(runs, lambda row: row["complexity"] <= 15)))

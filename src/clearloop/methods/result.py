@@ -10,7 +10,7 @@ from clearloop.controllers import Controller
 from clearloop.data import Batch
 from clearloop.evaluation import Evaluation, evaluate
 from clearloop.methods.method import Candidate
-from clearloop.methods.problem import Floats, draw_starts
+from clearloop.methods.problem import draw_starts
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -46,19 +46,6 @@ class Result:
     def best(self) -> Controller:
         """The one that is judged to cost least."""
         return self.points[-1].controller
-
-    @property
-    def pick(self) -> int:
-        """The number of the simplest that cannot be told from the best.
-
-        It costs at most one standard error more, of the difference from start to start.
-        """
-        best = _by_start(self.points[-1])
-        for number, point in enumerate(self.points):
-            extra = _by_start(point) - best
-            if extra.mean() <= extra.std(ddof=1) / np.sqrt(extra.size):
-                return number
-        return len(self.points) - 1
 
     @property
     def front(self) -> "pl.DataFrame":
@@ -98,12 +85,6 @@ def _row(method: str, number: int, point: Point) -> tuple[object, ...]:
         system and system.penalty, system and system.standard_error, system and system.failures,
         point.controller.summary,
     )  # fmt: skip
-
-
-def _by_start(point: Point) -> Floats:
-    """[N] judged penalties, the mean over members."""
-    penalties: Floats = point.judged.penalties.mean(axis=0)
-    return penalties
 
 
 def judge(

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from clearloop.data import Batch
     from clearloop.errors import ClearloopError
     from clearloop.evaluation import evaluate, simulate
+    from clearloop.methods import learn
+    from clearloop.methods.fgprl import FGPRL
+    from clearloop.methods.fpsrl import FPSRL
+    from clearloop.methods.gprl import GPRL
+    from clearloop.methods.lqr import LQR
+    from clearloop.methods.pid import PID
+    from clearloop.methods.psonn import PSONN
     from clearloop.plants.exploration import make_batch
     from clearloop.surrogate import Surrogate
     from clearloop.task import Task
@@ -21,9 +28,16 @@ _HOMES = {
     "Batch": "clearloop.data",
     "ClearloopError": "clearloop.errors",
     "Controller": "clearloop.controllers",
+    "FGPRL": "clearloop.methods.fgprl",
+    "FPSRL": "clearloop.methods.fpsrl",
+    "GPRL": "clearloop.methods.gprl",
+    "LQR": "clearloop.methods.lqr",
+    "PID": "clearloop.methods.pid",
+    "PSONN": "clearloop.methods.psonn",
     "Surrogate": "clearloop.surrogate",
     "Task": "clearloop.task",
     "evaluate": "clearloop.evaluation",
+    "learn": "clearloop.methods",
     "load": "clearloop.controllers",
     "make_batch": "clearloop.plants.exploration",
     "save": "clearloop.controllers",
@@ -31,12 +45,19 @@ _HOMES = {
 }
 
 __all__ = [
+    "FGPRL",
+    "FPSRL",
+    "GPRL",
+    "LQR",
+    "PID",
+    "PSONN",
     "Batch",
     "ClearloopError",
     "Controller",
     "Surrogate",
     "Task",
     "evaluate",
+    "learn",
     "load",
     "make_batch",
     "save",

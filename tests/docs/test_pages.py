@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +77,19 @@ def test_commands_in_the_pages_exist(page: Path) -> None:
     for line in re.findall(r"^clearloop (.+)$", "\n".join(blocks(page, "(?:sh)?")), re.MULTILINE):
         first, *rest = shlex.split(line, comments=True)
         assert first in known or (first in groups and rest[0] in groups[first]), line
+
+
+def test_the_method_of_the_extending_page_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    import clearloop as cl
+    from tests.surrogate.models import QUICK, cartpole_log
+
+    monkeypatch.setattr(cl, "make_batch", lambda *_, **__: cartpole_log(1_000), raising=False)
+    method, use = blocks(ROOT / "docs" / "extending.md", "python")
+    names: dict[str, Any] = {"__name__": "clearloop_page"}
+    monkeypatch.setitem(sys.modules, "clearloop_page", types.ModuleType("clearloop_page"))
+    exec(method, names)  # noqa: S102 - our own page
+    names["track"] = QUICK
+    exec(use.replace("budget=20_000_000", "budget=2_000_000, track=track"), names)  # noqa: S102
+    result = names["result"]
+    assert result.steps >= 2_000_000
+    assert result.points[0].model.penalty < 15

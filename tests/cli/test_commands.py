@@ -15,7 +15,10 @@ from tests.plants.mixer import TEXT as MIXER
 
 COMMANDS = (
     (),
+    ("demo",),
     ("tasks",),
+    ("model",),
+    ("learn",),
     ("evaluate",),
     ("show",),
     ("simulate",),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.cli.terminal import progress, say, table
+from clearloop.cli.terminal import clock, progress, say, table, wrapped
 from clearloop.expression import to_text
 from tests.expression.strategies import expressions
 
@@ -45,11 +45,14 @@ def test_what_fits_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
 
 @given(tree=expressions("number", 4), width=st.integers(30, 90))
 def test_no_sign_is_lost(tree, width) -> None:  # type: ignore[no-untyped-def]
-    from clearloop.cli.terminal import _wrapped
-
     text = to_text(tree)
-    lines = _wrapped(text, width)
+    lines = wrapped(text, width)
     assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_what_must_stay_together_does() -> None:
+    assert wrapped("a + b  <-\0pick", 10) == ["a + b", "    <- pick"]
+    assert wrapped("1*x; 2*y", 20, indent="") == ["1*x; 2*y"]
 
 
 def test_tables_are_no_wider_than_the_terminal(
@@ -75,4 +78,25 @@ def test_progress_is_a_line_now_and_then(
             tell(share, f"best {share}")
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "Learning 30% best 0.3\n"
+    assert captured.err == "Learning  30%  best 0.3, 0:14 left\n"
+
+
+def test_progress_that_goes_on_tells_the_time_from_its_own_pace(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with progress("Searching") as tell:
+        for share in (0.5, 0.6, 1.0):
+            tell(share, "best 2")
+            now[0] += 60
+        tell(1.0, "judging")
+    assert capsys.readouterr().err.splitlines() == [
+        "Searching  60%  best 2, 4:00 left",
+        "Searching  100%  best 2",
+        "Searching  100%  judging",
+    ]
+
+
+def test_the_clock() -> None:
+    assert [clock(seconds) for seconds in (0, 59.4, 59.6, 3725)] == ["0:00", "0:59", "1:00", "62:05"]

@@ -1,5 +1,6 @@
 """`clearloop model` and `clearloop demo`: from a log to a model, and what is said about it."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -22,31 +23,40 @@ def clearloop(*words: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("runs") / "demo"
-    result = clearloop("demo", "--out", out)
+    result = clearloop("demo", "--budget", "2e7", "--out", out)
     assert result.returncode == 0, result.stderr
     return out, result.stdout
 
 
 def test_demo_compares_promises_with_the_plant(demo: tuple[Path, str]) -> None:
-    _, said = demo
-    rows = {line.split("  ")[0]: line.split()[-4:] for line in said.splitlines() if line.endswith("%")}
-    paper, model, plant, failures = rows["GPRL equation"]
-    assert plant == "2.90"
-    assert failures == "6.5%"
-    assert abs(float(paper) - 2.0) < 0.2  # the paper's own optimism: it says 2.00
-    assert abs(float(model) / 2.903 - 1) < 0.04
-    assert all(len(line) <= 80 for line in said.splitlines() if not line.startswith("Figure"))
+    out, said = demo
+    lines = said.splitlines()
+    assert lines[0].startswith("Batch      10,000 transitions in 783 episodes")
+    assert lines[1] == "Surrogate  8 models of the plant: good"
+    assert "Published  GPRL equation 2.90, PID 3.00, LQR 3.12 on the plant" in lines
+    (title,) = (number for number, line in enumerate(lines) if line.startswith("no.  complexity"))
+    assert lines[title + 1].startswith("001 ")
+    assert any(line.startswith("Promise    the pick promises ") for line in lines)
+    assert all(len(line) <= 80 for line in lines if str(out) not in line)
+    with (out / "front.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            assert abs(float(row["penalty_model"]) / float(row["penalty_system"]) - 1) < 0.05
 
 
 def test_demo_leaves_a_run(demo: tuple[Path, str]) -> None:
-    out, _ = demo
+    out, said = demo
     task = Task.load("cartpole")
-    assert json.loads((out / "run.json").read_text())["status"] == "finished"
+    description = json.loads((out / "run.json").read_text())
+    assert description["status"] == "finished"
+    assert description["asked"]["command"] == "demo"
     assert json.loads((out / "quality.json").read_text())["verdict"] == "good"
     assert Surrogate.load(out / "surrogate", task).members == 8
-    assert Surrogate.load(out / "surrogate-published", task).members == 1
     for name in ("model.png", "trajectories.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
+    shown = clearloop("show", out)
+    assert shown.stdout in said
+    pick = clearloop("show", out / "controllers" / f"{description['pick']['controller']}.json")
+    assert "force is limited to -10 … 10 N." in pick.stdout
 
 
 def test_evaluate_on_the_model_of_a_run(demo: tuple[Path, str]) -> None:

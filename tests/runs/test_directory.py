@@ -22,7 +22,7 @@ def batch(task: Task) -> Batch:
 
 
 def test_a_run_says_what_was_asked_and_from_what(tmp_path: Path, task: Task, batch: Batch) -> None:
-    run = RunDirectory.create(tmp_path / "deep" / "run")
+    run = RunDirectory.claim(tmp_path / "deep" / "run")
     run.begin(task, batch, {"command": "model", "seed": 3})
     begun = json.loads((run.path / "run.json").read_text())
     assert begun["status"] == "running"
@@ -30,24 +30,36 @@ def test_a_run_says_what_was_asked_and_from_what(tmp_path: Path, task: Task, bat
     assert begun["data"]["fingerprint"] == batch.fingerprint()
     assert Batch.load(run.path / "batch.parquet", task).fingerprint() == batch.fingerprint()
     assert Task.from_dict(begun["task"]) == task
-    run.finish(task, batch, {"command": "model", "seed": 3})
-    finished = json.loads((run.path / "run.json").read_text())
-    assert finished == {**begun, "status": "finished"}
+    run.mark("finished", pick="003")
+    assert run.describe() == {**begun, "status": "finished", "pick": "003"}
 
 
 def test_a_run_does_not_move_in_with_strangers(tmp_path: Path) -> None:
     (tmp_path / "thesis.doc").write_text("all of it")
     with pytest.raises(ClearloopError, match="holds other things than a run"):
-        RunDirectory.create(tmp_path)
+        RunDirectory.claim(tmp_path)
 
 
-def test_an_old_run_makes_room_for_a_new_one(tmp_path: Path, task: Task, batch: Batch) -> None:
-    RunDirectory.create(tmp_path).begin(task, batch, {"seed": 1})
-    RunDirectory.create(tmp_path).begin(task, batch, {"seed": 2})
-    assert json.loads((tmp_path / "run.json").read_text())["asked"] == {"seed": 2}
+def test_an_old_run_makes_room_for_a_new_one_of_its_command(tmp_path: Path, task: Task, batch: Batch) -> None:
+    run = RunDirectory.claim(tmp_path)
+    run.begin(task, batch, {"command": "demo", "seed": 1})
+    for name in ("front.csv", "controllers/001.json", "checkpoint/gprl.safetensors", "notes.txt"):
+        run.folder(str(Path(name).parent))
+        (tmp_path / name).write_text("old")
+    for other in ("", "learn"):
+        with pytest.raises(ClearloopError, match="holds a run of 'clearloop demo' already"):
+            RunDirectory.claim(tmp_path, replacing=other)
+    again = RunDirectory.claim(tmp_path, replacing="demo")
+    assert (tmp_path / "front.csv").exists()  # until the new one begins
+    again.begin(task, batch, {"command": "demo", "seed": 2})
+    assert again.describe()["asked"]["seed"] == 2
+    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {"run.json", "batch.parquet", "notes.txt"}
 
 
-def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+def test_a_file_in_the_way_is_named(tmp_path: Path, task: Task, batch: Batch) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ClearloopError, match="cannot be a run directory"):
-        RunDirectory.create(tmp_path / "file" / "run")
+        RunDirectory.claim(tmp_path / "file")
+    with pytest.raises(ClearloopError, match="cannot be made"):
+        RunDirectory.claim(tmp_path / "file" / "run").begin(task, batch, {})

@@ -2,7 +2,7 @@
 
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,20 +38,21 @@ def model(
     from clearloop.task import Task
 
     the_task, the_track = Task.load(task), find_track(track)
+    run = RunDirectory.claim(out, replacing="model")
     batch = find_batch(the_task, data or [], seed)
-    run = RunDirectory.create(out)
     asked = {"command": "model", "track": track, "seed": seed, "data": [str(path) for path in data or []]}
     run.begin(the_task, batch, asked)
     surrogate = learn_model(the_task, batch, the_track, seed)
     surrogate.save(run.path / "surrogate")
     quality = assess_model(surrogate, batch, run)
-    run.finish(the_task, batch, asked)
+    run.mark("finished")
     if as_json:
         print_json(quality.to_dict())
         return
     typer.echo(f"Batch      {batch!r}")
     typer.echo(f"Surrogate  {surrogate!r}")
-    print_quality(quality)
+    typer.echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
+    print_reasons(quality.to_dict())
     typer.echo(f"Written    {out}")
 
 
@@ -101,7 +102,8 @@ def assess_model(surrogate: "Surrogate", batch: "Batch", run: "RunDirectory") ->
     return quality
 
 
-def print_quality(quality: "Quality") -> None:
-    typer.echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
-    for reason in quality.reasons:
-        typer.echo(textwrap.fill(reason, 80, initial_indent=" " * 11 + "- ", subsequent_indent=" " * 13))
+def print_reasons(quality: dict[str, Any], *, err: bool = False) -> None:
+    """Of the verdict in a `quality.json`."""
+    for reason in quality["reasons"]:
+        lines = textwrap.fill(reason, 80, initial_indent=" " * 11 + "- ", subsequent_indent=" " * 13)
+        typer.echo(lines, err=err)

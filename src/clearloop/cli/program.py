@@ -13,10 +13,12 @@ import clearloop
 from clearloop.cli.data import data
 from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
+from clearloop.cli.learn import learn
 from clearloop.cli.model import model
 from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
 from clearloop.cli.tasks import tasks
+from clearloop.cli.terminal import InterruptedRunError
 from clearloop.errors import ClearloopError
 from clearloop.kernels.notice import when_compiling
 
@@ -54,8 +56,9 @@ app.command()(demo)
 app.command()(tasks)
 app.add_typer(data, name="data")
 app.command()(model)
-app.command()(evaluate)
+app.command()(learn)
 app.command()(show)
+app.command()(evaluate)
 app.command()(simulate)
 
 
@@ -70,9 +73,12 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # Windows pipes know no θ otherwise
     when_compiling(_announce)
+    farewell = "interrupted"
     try:
         code = app(prog_name="clearloop", standalone_mode=False)
         sys.stdout.flush()
+    except InterruptedRunError as stop:
+        code, farewell = INTERRUPTED, str(stop)
     except ClearloopError as error:
         _complain(str(error))
     except ClickException as error:
@@ -88,7 +94,9 @@ def main() -> NoReturn:
     except MemoryError:
         _complain("not enough memory for this")
     if code == INTERRUPTED:  # typer, too, makes this of Ctrl-C
-        typer.echo("interrupted", err=True)
+        typer.echo(farewell, err=True)
+        with suppress(OSError):
+            sys.stdout.flush()
         os._exit(INTERRUPTED)  # sys.exit would wait for threads that are at work in the engine
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -1,31 +1,47 @@
 """`clearloop show`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from clearloop.cli.options import ControllerFile, Json, load_controller, print_json
+from clearloop.cli.front import front_document, print_front
+from clearloop.cli.options import Json, load_controller, print_json
 
 
 def show(
-    controller: ControllerFile,
+    what: Annotated[
+        Path, typer.Argument(help="A run directory or a controller file.", metavar="RUN_OR_CONTROLLER")
+    ],
     task: Annotated[
         str | None,
-        typer.Option(help="The task whose limits and units to use where the file has none.", metavar="TASK"),
+        typer.Option(
+            help="For a controller: whose limits and units to use where the file has none.", metavar="TASK"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print a controller in words.
+    """Print the front of a run, or one controller in words.
 
-    Example: clearloop show examples/published/pid.json --task cartpole
+    Example: clearloop show runs/demo, or: clearloop show examples/published/pid.json --task cartpole
     """
+    if what.is_dir():
+        from clearloop.runs import RunDirectory
+
+        run = RunDirectory(what)
+        print_json(front_document(run)) if as_json else print_front(run)
+    else:
+        _show_controller(what, task, as_json)
+
+
+def _show_controller(file: Path, task: str | None, as_json: bool) -> None:
     import json
 
     from clearloop.cli.terminal import say
     from clearloop.controllers import load, to_json
     from clearloop.task import Task
 
-    loaded = load(controller) if task is None else load_controller(controller, Task.load(task))
+    loaded = load(file) if task is None else load_controller(file, Task.load(task))
     if as_json:
         print_json(
             {**json.loads(to_json(loaded)), "complexity": loaded.complexity, "summary": loaded.summary}

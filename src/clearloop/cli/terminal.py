@@ -1,4 +1,4 @@
-"""What people see: tables that fit the terminal, and progress on standard error."""
+"""What people see: lines and tables that fit the terminal, and progress on standard error."""
 
 import re
 import shutil
@@ -7,23 +7,36 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
+
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done, from 0 to 1, and what to say beside it."""
 
 
-def say(text: str) -> None:
+class InterruptedRunError(ClearloopError):
+    """Ctrl-C, where something is left that can go on. The message says how."""
+
+
+def say(text: str, *, indent: str = "    ", err: bool = False) -> None:
     """A line of output; one that is too long goes on in the next, indented."""
-    for line in _wrapped(text, shutil.get_terminal_size().columns):
-        typer.echo(line)
+    for line in wrapped(text, shutil.get_terminal_size().columns, indent):
+        typer.echo(line, err=err)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Broken before signs and words, so that a formula goes on with its sign; if need be, before * and /."""
+def wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
+    """Broken before signs and words, so that a formula goes on with its sign; if need be, before * and /.
+
+    Never broken at NUL characters, which become blanks.
+    """
     first = text[: len(text) - len(text.lstrip())]
-    indent = first + "    "
+    indent = first + indent
     glued = re.sub(r" ([-+<>]|[<>=!]=|and|or) ", " \\1\0", text.strip().replace(" = ", "\0=\0"))
     wrapper = textwrap.TextWrapper(
         width, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -60,32 +73,68 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 def progress(title: str) -> Iterator[Progress]:
     """A bar with the time left on a terminal, a line every few seconds elsewhere; all on standard error."""
     if not sys.stderr.isatty():
-        yield _lines(title)
+        yield lines(title)
         return
+    with make_bar() as bar:
+        yield moving(bar, title)
+
+
+def make_bar() -> "Bar":
     from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )  # fmt: skip
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0, note="")
-
-        def update(share: float, note: str) -> None:
-            bar.update(task, completed=share, note=note)
-
-        yield update
+    title, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
+    columns = (title, BarColumn(20), TaskProgressColumn(), note)
+    return Bar(*columns, console=Console(stderr=True), transient=True)
 
 
-def _lines(title: str) -> Progress:
+def moving(bar: "Bar", title: str) -> Progress:
+    """Progress that moves a bar."""
+    task, time_left = bar.add_task(title, total=1.0, note=""), TimeLeft()
+
+    def update(share: float, note: str) -> None:
+        bar.update(task, completed=share, note=note + time_left(share))
+
+    return update
+
+
+def lines(title: str) -> Progress:
+    """Progress for where no bar can be: a line every few seconds."""
+    time_left = TimeLeft()
     last = time.monotonic()
 
     def report(share: float, note: str) -> None:
         nonlocal last
+        left = time_left(share)
         if time.monotonic() - last >= 5:
             last = time.monotonic()
-            print(f"{title} {share:.0%} {note}".rstrip(), file=sys.stderr, flush=True)
+            print(f"{title}  {share:.0%}  {note}{left}".rstrip(), file=sys.stderr, flush=True)
 
     return report
+
+
+class TimeLeft:
+    """From the pace so far. What was done before the first call does not count: it may be of another day."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+
+    def __call__(self, share: float) -> str:
+        """`, 0:41 left`; nothing while it cannot be told, or when all is done."""
+        now = time.monotonic()
+        done_at_first, begun = self._first = self._first or (share, now)
+        if not done_at_first < share < 1:
+            return ""
+        return f", {clock((now - begun) * (1 - share) / (share - done_at_first))} left"
+
+
+def count(number: int, what: str) -> str:
+    """`1 model`, `3 models`."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def clock(seconds: float) -> str:
+    """`1:05`, in minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"

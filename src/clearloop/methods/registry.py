@@ -3,11 +3,15 @@
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.methods.fgprl import FGPRL
 from clearloop.methods.gprl import GPRL
+from clearloop.methods.lqr import LQR
 from clearloop.methods.method import Method
+from clearloop.methods.pid import PID
 
 METHODS: dict[str, type[Method]] = {
     "gprl": GPRL,
     "fgprl": FGPRL,
+    "lqr": LQR,
+    "pid": PID,
 }
 
 

@@ -6,14 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 
 from clearloop.data import Batch
-from clearloop.errors import ClearloopError
-from clearloop.files import whole_file
+from clearloop.errors import ClearloopError, quoted
+from clearloop.files import read_text, whole_file
 from clearloop.task import Task
 
+Status = Literal["running", "interrupted", "finished"]
+
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
+_PARTS = {"status", "asked", "data", "versions", "task"}
+_LARGEST = 16 * 1024 * 1024  # bytes of `run.json`
+# What a run makes bit by bit, and a new one in the same place must not find.
+_LEFT_OVER = (
+    "front.csv",
+    "judged.csv",
+    "published.csv",
+    "progress.csv",
+    "timing.csv",
+    "quality.json",
+    "surrogate/surrogate.json",
+    "controllers/[0-9]*.json",
+    "checkpoint/*.safetensors",
+)
 
 
 @dataclass(frozen=True)
@@ -21,34 +37,80 @@ class RunDirectory:
     path: Path
 
     @classmethod
-    def create(cls, path: Path) -> "RunDirectory":
-        """A folder for a run: a new one, an empty one, or one that held a run before."""
+    def claim(cls, path: Path, *, replacing: str = "") -> Self:
+        """A place for a new run: nothing yet, an empty folder, or an earlier run of the same command."""
+        run = cls(path)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            strangers = any(path.iterdir()) and not (path / "run.json").exists()
+            strangers = path.exists() and any(path.iterdir()) and not run.exists
         except OSError as error:
             raise ClearloopError(f"{path}: cannot be a run directory: {error.strerror}") from error
         if strangers:
             raise ClearloopError(f"{path}: holds other things than a run; choose another --out")
-        return cls(path)
+        if run.exists and (earlier := run.describe()["asked"].get("command")) != replacing:
+            raise ClearloopError(
+                f"{path}: holds a run of {quoted(f'clearloop {earlier}')} already;"
+                f" look at it with 'clearloop show {path}', go on with --resume, or choose another --out"
+            )
+        return run
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "run.json").exists()
+
+    def describe(self) -> dict[str, Any]:
+        """What `run.json` says."""
+        file = self.path / "run.json"
+        if self.path.is_dir() and not file.exists():
+            raise ClearloopError(f"{self.path}: holds no run: there is no run.json in it")
+        try:
+            description: dict[str, Any] = json.loads(read_text(file, _LARGEST))
+            complete = description.keys() >= _PARTS and isinstance(description["asked"], dict)
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise ClearloopError(f"{file}: damaged: {error}") from error
+        if not complete:
+            raise ClearloopError(f"{file}: damaged: it does not say {', '.join(sorted(_PARTS))}")
+        return description
 
     def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> None:
         """Keep the batch, and write down everything that is needed to do it again."""
-        self.write_json("run.json", {"status": "running", **self._description(task, batch, asked)})
+        self.folder(".")
+        self.write_json("run.json", {"status": "running", **_description(task, batch, asked)})
+        self._remove(*_LEFT_OVER)
         batch.save(self.path / "batch.parquet")
 
-    def finish(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> None:
-        self.write_json("run.json", {"status": "finished", **self._description(task, batch, asked)})
+    def go_on(self) -> None:
+        """After it was interrupted, or killed in the middle of a file."""
+        self._remove("**/.*.partial")
+        self.mark("running")
 
-    def _description(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "asked": dict(asked),
-            "data": {"fingerprint": batch.fingerprint(), "summary": repr(batch)},
-            "versions": {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}},
-            "task": task.model_dump(mode="json", exclude_none=True),
-        }
+    def _remove(self, *patterns: str) -> None:
+        for pattern in patterns:
+            for file in self.path.glob(pattern):
+                file.unlink()
+
+    def mark(self, status: Status, **findings: Any) -> None:
+        """How far it came, and what came out."""
+        self.write_json("run.json", {**self.describe(), "status": status, **findings})
 
     def write_json(self, name: str, document: Any) -> None:
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
         with whole_file(self.path / name) as file:
             file.write(text.encode() + b"\n")
+
+    def folder(self, name: str) -> Path:
+        """A folder in the run, which is there afterwards."""
+        path = self.path / name
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ClearloopError(f"{path}: cannot be made: {error.strerror or error}") from error
+        return path
+
+
+def _description(task: Task, batch: Batch, asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "asked": dict(asked),
+        "data": {"fingerprint": batch.fingerprint(), "summary": repr(batch)},
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}},
+        "task": task.model_dump(mode="json", exclude_none=True),
+    }

@@ -1,0 +1,80 @@
+"""Carrying out what was asked of a run, and saying so: the model, the searches, the judgement."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from clearloop.cli.front import how_to_resume
+from clearloop.cli.model import assess_model, find_track, learn_model, print_reasons
+from clearloop.cli.searching import searching
+from clearloop.cli.terminal import InterruptedRunError, clock, count
+
+if TYPE_CHECKING:
+    from clearloop.data import Batch
+    from clearloop.runs import Ledger, Request, RunDirectory
+    from clearloop.surrogate import Surrogate
+    from clearloop.task import Task
+
+
+def carry_out(
+    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", *, err: bool = False
+) -> None:
+    """From the beginning, or from where it stopped, to the end. `err`: talk on standard error."""
+    try:
+        run.go_on()
+        _carry_out(run, request, task, batch, err)
+    except KeyboardInterrupt as stop:
+        run.mark("interrupted")
+        raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
+
+
+def _carry_out(run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", err: bool) -> None:
+    from clearloop.runs import Ledger, finish, polite_interruption, run_method
+
+    ledger = Ledger(run)
+    typer.echo(f"Batch      {batch!r}", err=err)
+    surrogate = _surrogate(run, request, task, batch, ledger)
+    quality = _quality(run, surrogate, batch)
+    typer.echo(f"Surrogate  {count(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
+    if quality["verdict"] != "good":
+        print_reasons(quality, err=err)
+    results = []
+    with polite_interruption() as interruption:
+        for method in request.methods:
+            with searching(method.name) as tell:
+                result = run_method(
+                    run, method, task, batch, surrogate, budget=request.budget, seed=request.seed,
+                    ledger=ledger, tell=tell, interruption=interruption,
+                )  # fmt: skip
+            results.append(result)
+            took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
+            found = count(len(result.points), "controller")
+            typer.echo(f"Search     {method.name}: {found}, {result.steps:,} model steps, {took}", err=err)
+    finish(run, task, surrogate, results)
+    typer.echo(err=err)
+
+
+def _surrogate(
+    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", ledger: "Ledger"
+) -> "Surrogate":
+    """The run's own, or a new one."""
+    from clearloop.surrogate import Surrogate
+
+    folder = run.path / "surrogate"
+    if (folder / "surrogate.json").exists():
+        return Surrogate.load(folder, task)
+    with ledger.phase("surrogate"):
+        surrogate = learn_model(task, batch, find_track(request.track), request.seed)
+    surrogate.save(folder)
+    return surrogate
+
+
+def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dict[str, Any]:
+    from clearloop.files import read_text
+
+    file = run.path / "quality.json"
+    if not file.exists():
+        return assess_model(surrogate, batch, run).to_dict()
+    quality: dict[str, Any] = json.loads(read_text(file, 16 * 1024 * 1024))
+    return quality

@@ -1,0 +1,167 @@
+"""`clearloop learn`."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clearloop.cli.execution import carry_out
+from clearloop.cli.front import front_document, print_front
+from clearloop.cli.model import find_batch, find_track
+from clearloop.cli.options import Json, print_json
+from clearloop.cli.resumption import Given, go_on
+from clearloop.cli.settings import configure
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.data import Batch
+    from clearloop.methods import Method
+    from clearloop.runs import Request, RunDirectory
+    from clearloop.task import Task
+
+MOST_STEPS = 10**15
+
+
+def learn(
+    task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Logged transitions; repeatable. A built-in task makes its own.", metavar="FILE"),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="gprl, fgprl, fpsrl, psonn; repeatable.", metavar="NAME", show_default="gprl"),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="How long each method searches, or its number of model steps.",
+            metavar="quick|standard|full|N",
+            show_default="standard",
+        ),
+    ] = None,
+    track: Annotated[
+        str | None,
+        typer.Option(
+            help="As we know to be better, or as in the paper.",
+            metavar="best|published",
+            show_default="best",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same front.", min=0, show_default="0")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run directory.", metavar="DIR", show_default="runs/TASK")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out, from its last checkpoint.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of a method, such as fpsrl.rules=2,4.", metavar="NAME=VALUE"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn controllers that a person can read, from a log: a front from the simplest to the best.
+
+    Example: clearloop learn cartpole --budget quick --out runs/cartpole
+    """
+    from clearloop.runs import RunDirectory
+    from clearloop.task import Task
+
+    the_task = Task.load(task)
+    given = Given(tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()))
+    run = RunDirectory(out or Path("runs") / _file_name(the_task.name))
+    if resume and run.exists:
+        request, batch = go_on(run, the_task, given)
+    else:
+        if resume:
+            typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
+        request = make_request("learn", task, given)
+        run, batch = begin(run.path, the_task, request)
+    if run.describe()["status"] != "finished":
+        carry_out(run, request, the_task, batch, err=as_json)
+    if as_json:
+        print_json(front_document(run))
+    else:
+        print_front(run)
+
+
+def make_request(command: str, task: str, given: Given) -> "Request":
+    """What was given, and the usual for what was not."""
+    from clearloop.runs import Request
+
+    track = find_track("best" if given.track is None else given.track).name
+    return Request(
+        command=command,
+        task=task,
+        data=tuple(map(str, given.data)),
+        methods=configure(find_methods(given.methods or ("gprl",)), given.settings),
+        budget=parse_budget("standard" if given.budget is None else given.budget),
+        track=track,
+        seed=given.seed or 0,
+    )
+
+
+def begin(
+    path: Path, task: "Task", request: "Request", *, replacing: str = ""
+) -> "tuple[RunDirectory, Batch]":
+    """A new run, with its batch."""
+    from time import perf_counter
+
+    from clearloop.runs import Ledger, RunDirectory
+
+    begun = perf_counter()
+    run = RunDirectory.claim(path, replacing=replacing)
+    batch = find_data(task, request)
+    run.begin(task, batch, request.to_dict())
+    Ledger(run).took("batch", perf_counter() - begun)
+    return run, batch
+
+
+def find_methods(names: tuple[str, ...]) -> "list[Method]":
+    """Each once, with its usual settings."""
+    from clearloop.methods.registry import find_method
+
+    return [find_method(name)() for name in dict.fromkeys(names)]
+
+
+def parse_budget(text: str) -> int:
+    """`quick`, `2000000` or `2e6`."""
+    from clearloop.methods import BUDGETS
+
+    if text in BUDGETS:
+        return BUDGETS[text]
+    try:
+        steps = float(text)
+    except ValueError:
+        steps = 0.0
+    if not 1 <= steps <= MOST_STEPS:
+        raise ClearloopError(
+            f"--budget {text}: expected {', '.join(BUDGETS)}, or a number of model steps such as 2e9"
+        )
+    return int(steps)
+
+
+def find_data(task: "Task", request: "Request") -> "Batch":
+    """The user's log, if it can support a controller; or what a task with a plant makes for itself."""
+    from clearloop.cli.terminal import say
+    from clearloop.data import check
+
+    batch = find_batch(task, [Path(file) for file in request.data], request.seed)
+    if not request.data:
+        return batch
+    report = check(batch, task)
+    if report.severity == "problem":
+        raise ClearloopError(
+            f"{', '.join(request.data)}: cannot support a controller: {report.findings[0].message}"
+        )
+    if report.severity == "warning":
+        say(report.verdict, err=True)
+    return batch
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", text).strip(".-") or "run"

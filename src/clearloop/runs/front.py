@@ -1,0 +1,128 @@
+"""The front of a run: controllers of all its methods, what each costs, and which one to take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from clearloop.errors import ClearloopError
+from clearloop.methods import Point, Result
+from clearloop.runs.directory import RunDirectory
+from clearloop.runs.tables import read_table, write_table
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of `front.csv`."""
+
+    controller: str
+    method: str
+    complexity: int
+    penalty_model: float
+    penalty_model_se: float | None
+    penalty_system: float | None
+    penalty_system_se: float | None
+    failures_system: float | None
+    formula: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A row of `judged.csv`: what the front was chosen by, on starts and models that the search never saw."""
+
+    controller: str
+    penalty: float
+    penalty_se: float | None
+    extra: float
+    """than the best costs, from the same starts"""
+    extra_se: float | None
+
+
+@dataclass(frozen=True)
+class Known:
+    """A row of `published.csv`: a controller that others have published for this plant."""
+
+    controller: str
+    title: str
+    penalty_model: float
+    penalty_system: float
+    failures_system: float
+    in_paper: bool
+    """whether the paper says what it costs"""
+
+
+@dataclass(frozen=True)
+class Front:
+    entries: tuple[Entry, ...]
+    """method by method, each from the simplest to the best"""
+    judged: tuple[Judged, ...]
+    """in the same order"""
+    published: tuple[Known, ...] = ()
+
+    @classmethod
+    def of(cls, results: Sequence[Result], published: Sequence[Known] = ()) -> Self:
+        rows = [row for result in results for row in result.front.rows()]
+        numbered = [Entry(f"{number:03d}", *row[1:]) for number, row in enumerate(rows, 1)]
+        points = [point for result in results for point in result.points]
+        return cls(tuple(numbered), _judge(points), tuple(published))
+
+    @property
+    def best(self) -> int:
+        """Which of the entries is judged to cost least."""
+        return min(range(len(self.judged)), key=lambda i: self.judged[i].penalty)
+
+    @property
+    def simplest(self) -> int:
+        return min(range(len(self.entries)), key=self._simplicity)
+
+    @property
+    def pick(self) -> int:
+        """The simplest that cannot be told from the best: it costs at most a standard error more."""
+        close = [i for i, row in enumerate(self.judged) if row.extra <= (row.extra_se or 0.0)]
+        return min(close, key=self._simplicity)
+
+    def _simplicity(self, i: int) -> tuple[int, float]:
+        """Of two that are equally simple, the better one comes first."""
+        return self.entries[i].complexity, self.judged[i].penalty
+
+    def reason(self, judges: str) -> str:
+        """Why the pick. `judges`: what the front was judged on."""
+        best, pick = self.entries[self.best], self.entries[self.pick]
+        if pick == best:
+            return f"the best on {judges}; whatever is simpler costs more there than chance explains"
+        row = self.judged[self.pick]
+        return (
+            f"the simplest that cannot be told from the best, {best.controller}:"
+            f" on {judges} it costs {row.extra:.2g} ± {row.extra_se or 0.0:.2g} more"
+        )
+
+    def write(self, run: RunDirectory) -> None:
+        if self.published:
+            write_table(run.path / "published.csv", Known, self.published)
+        write_table(run.path / "judged.csv", Judged, self.judged)
+        write_table(run.path / "front.csv", Entry, self.entries)
+
+    @classmethod
+    def read(cls, run: RunDirectory) -> Self:
+        entries = read_table(run.path / "front.csv", Entry)
+        judged = read_table(run.path / "judged.csv", Judged)
+        if not entries or [row.controller for row in entries] != [row.controller for row in judged]:
+            raise ClearloopError(f"{run.path}: damaged: front.csv and judged.csv name different controllers")
+        published = run.path / "published.csv"
+        return cls(entries, judged, read_table(published, Known) if published.exists() else ())
+
+
+def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
+    """All were judged from the same starts: every method's generator has the same seed."""
+    if not points:
+        raise ClearloopError("the search found no controller: give it a larger --budget")
+    costs = [point.judged.penalties.mean(axis=0) for point in points]  # [N], the mean over members
+    best = min(costs, key=lambda cost: float(cost.mean()))
+    rows = []
+    for number, (point, cost) in enumerate(zip(points, costs, strict=True), 1):
+        extra = cost - best
+        se = float(extra.std(ddof=1) / np.sqrt(extra.size)) if extra.size > 1 else None
+        error = point.judged.standard_error
+        rows.append(Judged(f"{number:03d}", point.judged.penalty, error, float(extra.mean()), se))
+    return tuple(rows)

@@ -1,0 +1,99 @@
+"""The methods of a run, one after the other: each from where it stopped, and none twice."""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+import numpy as np
+
+from clearloop.controllers import save
+from clearloop.data import Batch
+from clearloop.evaluation import evaluate
+from clearloop.methods import Method, Result, learn
+from clearloop.methods.result import JUDGED_STARTS
+from clearloop.published import published_for
+from clearloop.runs.checkpoint import read_state, write_state
+from clearloop.runs.directory import RunDirectory
+from clearloop.runs.front import Front, Known
+from clearloop.runs.interruption import Interruption
+from clearloop.runs.ledger import Ledger
+from clearloop.runs.results import result_from_state, result_to_state
+from clearloop.runs.watching import Tell, Watcher
+from clearloop.surrogate import Surrogate
+from clearloop.task import Task
+
+
+def run_method(
+    run: RunDirectory,
+    method: Method,
+    task: Task,
+    batch: Batch,
+    surrogate: Surrogate,
+    *,
+    budget: int,
+    seed: int,
+    ledger: Ledger,
+    tell: Tell,
+    interruption: Interruption,
+) -> Result:
+    """What the method finds; from its checkpoint, if it was begun or even finished before."""
+    checkpoint = run.folder("checkpoint") / f"{method.name}.safetensors"
+    begun = read_state(checkpoint) if checkpoint.exists() else {}
+    if "result" in begun:
+        return result_from_state(begun["result"])
+    watcher = Watcher(
+        method.name, checkpoint, ledger, tell=tell, interruption=interruption, begun=begun, budget=budget
+    )
+    result = learn(
+        task,
+        batch,
+        method,
+        rng=np.random.default_rng([seed, 2]),  # [seed] drew the batch, [seed, 1] the model
+        budget=budget,
+        surrogate=surrogate,
+        watch=watcher,
+        resume=begun.get("learning"),
+    )
+    ledger.took("judgement", perf_counter() - watcher.ended, method=method.name)
+    write_state({"result": result_to_state(result)}, checkpoint)
+    if interruption.asked:
+        raise KeyboardInterrupt
+    return result
+
+
+def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequence[Result]) -> Front:
+    """Write the controllers and the front; checkpoints are no longer needed."""
+    front = Front.of(results, _published(task, surrogate))
+    folder = run.folder("controllers")
+    points = [point for result in results for point in result.points]
+    for entry, point in zip(front.entries, points, strict=True):
+        save(point.controller.for_task(task), folder / f"{entry.controller}.json")
+    front.write(run)
+    judges = f"{JUDGED_STARTS:,} other starts"
+    if surrogate.track.judge:
+        judges += f" and {surrogate.track.judge} other models"
+    pick = {"controller": front.entries[front.pick].controller, "reason": front.reason(judges)}
+    run.mark("finished", pick=pick)
+    for checkpoint in run.path.glob("checkpoint/*.safetensors"):
+        checkpoint.unlink()
+    run.folder("checkpoint").rmdir()
+    return front
+
+
+def _published(task: Task, surrogate: Surrogate) -> list[Known]:
+    """On the scoring set, like the front."""
+    rows = []
+    for known in published_for(task):
+        controller = known.load()
+        model = evaluate(controller, task, surrogate=surrogate, members=surrogate.judge_members)
+        system = evaluate(controller, task)
+        rows.append(
+            Known(
+                known.file,
+                known.title,
+                model.penalty,
+                system.penalty,
+                system.failures,
+                known.system is not None,
+            )
+        )
+    return rows

@@ -1,0 +1,68 @@
+"""How a run went: `progress.csv` while it searches, `timing.csv` when a phase is over."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+from clearloop.runs.directory import RunDirectory
+from clearloop.runs.tables import read_table, write_table
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A row of `progress.csv`."""
+
+    method: str
+    steps: int
+    """of the model, so far"""
+    best: float
+    """the lowest penalty so far, as the search sees it"""
+    front: int
+    """how many controllers there are from the simplest to the best"""
+    seconds: float
+    """of search, so far"""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A row of `timing.csv`."""
+
+    phase: str
+    method: str | None
+    seconds: float
+    steps: int | None
+    """of the model, where they are counted"""
+
+
+class Ledger:
+    """Both tables; they go on where an interrupted run stopped."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._progress_file, self._timing_file = run.path / "progress.csv", run.path / "timing.csv"
+        self.progress: list[Progress] = []
+        self.timing: list[Timing] = []
+        if self._progress_file.exists():
+            self.progress += read_table(self._progress_file, Progress)
+        if self._timing_file.exists():
+            self.timing += read_table(self._timing_file, Timing)
+
+    def go_back(self, method: str, steps: int) -> None:
+        """Forget what is not in the checkpoint, and will happen again."""
+        self.progress = [row for row in self.progress if row.method != method or row.steps <= steps]
+
+    def write_progress(self) -> None:
+        write_table(self._progress_file, Progress, self.progress)
+
+    def took(
+        self, phase: str, seconds: float, *, method: str | None = None, steps: int | None = None
+    ) -> None:
+        self.timing = [row for row in self.timing if (row.phase, row.method) != (phase, method)]
+        self.timing.append(Timing(phase, method, seconds, steps))
+        write_table(self._timing_file, Timing, self.timing)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begun = perf_counter()
+        yield
+        self.took(name, perf_counter() - begun)

@@ -1,0 +1,118 @@
+"""A run that is stopped at any moment and goes on: the same bytes as one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clearloop.runs import watching
+from clearloop.runs.checkpoint import read_state
+from tests.cli.conftest import Done, Run
+from tests.runs.guessing import PUSHER, make_quick
+
+ROOT = Path(__file__).parents[2]
+GP = ("gp.islands=5,9", "gp.population=6", "gp.offspring=6", "rounds.promoted=2")
+ASKED = (
+    "--method", "guess", "--method", "gprl", "--budget", "1e6", "--seed", "3",
+    *(word for setting in GP for word in ("--set", f"gprl.{setting}")),
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+
+
+@pytest.fixture
+def learn(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """`clearloop learn` of a small task, with a checkpoint after every round."""
+    make_quick(monkeypatch)
+    monkeypatch.setattr(watching, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.chdir(tmp_path)
+    Path("pusher.toml").write_text(PUSHER)
+    return lambda *words: run("learn", "pusher.toml", *words)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture
+def whole(learn: Run, store: Path) -> Path:
+    """A run that nothing happened to; the same for all tests. What it said is in `said`."""
+    if not (store / "said").exists():
+        done = learn(*ASKED, "--out", store / "run")
+        assert done.code == 0, done.err
+        (store / "said").write_text(done.out)
+    return store / "run"
+
+
+def stopped(place: str) -> Done:
+    """In a process of its own, in the current folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.runs.program", "learn", "pusher.toml", *ASKED, "--out", "run"],
+        env={**os.environ, "KILL_AT": place, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def outcome(run: Path) -> dict[str, bytes]:
+    files = [run / "front.csv", run / "judged.csv", *sorted((run / "controllers").iterdir())]
+    return {file.name: file.read_bytes() for file in files}
+
+
+def progress(run: Path) -> list[str]:
+    """Without the seconds."""
+    return [row.rpartition(",")[0] for row in (run / "progress.csv").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "batch.parquet:1",  # before anything was learned
+        "guess.safetensors:3",
+        "gprl.safetensors:2",
+        "front.csv:1",  # when all was found, and not all written
+    ],
+)
+def test_killed_and_resumed_is_as_if_nothing_had_happened(
+    learn: Run, whole: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    assert stopped(place).code == -signal.SIGKILL
+    assert json.loads(Path("run/run.json").read_text())["status"] == "running"
+    if place.startswith("gprl"):
+        assert "result" in read_state(Path("run/checkpoint/guess.safetensors"))
+        assert "learning" in read_state(Path("run/checkpoint/gprl.safetensors"))
+    monkeypatch.setenv("CLEARLOOP_THREADS", "1")
+    resumed = learn("--out", "run", "--resume")
+    assert resumed.code == 0, resumed.err
+    assert outcome(Path("run")) == outcome(whole)
+    assert progress(Path("run")) == progress(whole)
+    said = (whole.parent / "said").read_text().replace(f"show {whole}", "show run")
+    assert resumed.out.partition("\n\n")[2] == said.partition("\n\n")[2]
+    assert json.loads(Path("run/run.json").read_text()) == json.loads((whole / "run.json").read_text())
+    left = {path.name for path in Path("run").rglob("*")}
+    assert left == {path.name for path in whole.rglob("*")}
+    assert "checkpoint" not in left
+
+
+def test_ctrl_c_keeps_the_round_and_says_how_to_go_on(learn: Run, whole: Path) -> None:
+    done = stopped(f"guess.safetensors:2:{int(signal.SIGINT)}")
+    assert done.code == 130
+    assert (
+        done.err.splitlines()[-1] == "interrupted; to go on: clearloop learn pusher.toml --out run --resume"
+    )
+    assert done.out.splitlines()[0].startswith("Batch")
+    assert json.loads(Path("run/run.json").read_text())["status"] == "interrupted"
+    state = read_state(Path("run/checkpoint/guess.safetensors"))
+    assert state["learning"]["search"]["round"] == 2  # the one after which it was asked
+    refused = learn(*ASKED, "--out", "run")
+    assert refused.code == 2
+    assert "run: holds a run of 'clearloop learn' already" in refused.err
+    assert learn("--out", "run", "--resume").code == 0
+    assert outcome(Path("run")) == outcome(whole)

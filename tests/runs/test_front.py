@@ -1,0 +1,98 @@
+"""The front of a run: numbers over all methods, and the pick."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clearloop.controllers import Equation
+from clearloop.errors import ClearloopError
+from clearloop.evaluation import Evaluation
+from clearloop.methods import Point, Result
+from clearloop.runs import Front, RunDirectory
+from clearloop.runs.checkpoint import read_state, write_state
+from clearloop.runs.front import Known
+from clearloop.runs.results import result_from_state, result_to_state
+
+NOISE = np.random.default_rng(0).normal(size=(40, 64))
+NOISE -= NOISE.mean(axis=1, keepdims=True)
+
+
+def evaluation(on: str, cost: float, noise: int = 0) -> Evaluation:
+    penalties = cost + NOISE[noise : noise + 2]
+    return Evaluation("pole", on, penalties, penalties > 2)
+
+
+def result(method: str, costs: Sequence[float], first: int = 0, *, tested: bool = True) -> Result:
+    """A controller for each cost, each longer than the one before; they differ by 0.1 from start to start."""
+    points = []
+    for n, cost in enumerate(costs, first):
+        equation = Equation(outputs={"u": " + ".join(["0.123456789*x"] * (n + 1))})
+        judged = Evaluation(
+            "pole", "model", cost + NOISE[:2] + 0.1 * NOISE[n + 3], np.zeros((2, 64), np.bool_)
+        )
+        system = evaluation("system", cost, n) if tested else None
+        points.append(Point(equation, judged, evaluation("model", cost), system))
+    return Result(method, tuple(points), 1000)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1).map(lambda x: round(x, 2)), min_size=1, max_size=8, unique=True))
+def test_the_pick_is_within_a_standard_error_of_the_best_and_nothing_simpler_is(costs: list[float]) -> None:
+    found = result("gprl", sorted(costs, reverse=True))
+    by_start = [point.judged.penalties.mean(axis=0) for point in found.points]
+    extras = [cost - by_start[-1] for cost in by_start]
+    close = [extra.mean() <= extra.std(ddof=1) / 8 for extra in extras]
+    assert Front.of([found]).pick == close.index(True)
+
+
+def test_the_pick_is_the_simplest_that_cannot_be_told_from_the_best() -> None:
+    # a standard error of the difference is about 0.1 * sqrt(2) / 8 = 0.018
+    front = Front.of([result("gprl", [3.0, 2.0, 1.01, 1.0])])
+    assert (front.simplest, front.pick, front.best) == (0, 2, 3)
+    assert front.reason("64 starts").startswith(
+        "the simplest that cannot be told from the best, 004: on 64 starts it costs 0.0"
+    )
+    assert Front.of([result("gprl", [3.0, 2.0, 1.2, 1.0])]).pick == 3
+    alone = Front.of([result("gprl", [3.0, 2.0, 1.2, 1.0])]).reason("64 starts")
+    assert alone.startswith("the best on 64 starts; ")
+
+
+def test_methods_follow_each_other_and_share_the_pick() -> None:
+    front = Front.of([result("psonn", [1.0], first=9), result("gprl", [3.0, 1.005, 1.001])])
+    assert [entry.controller for entry in front.entries] == ["001", "002", "003", "004"]
+    assert [entry.method for entry in front.entries] == ["psonn", "gprl", "gprl", "gprl"]
+    assert front.simplest == 1
+    assert front.pick == 2  # gprl's second: as good as the network, and simpler
+    assert [row.extra == 0 for row in front.judged].count(True) == 1
+
+
+@pytest.mark.parametrize("tested", [True, False])
+def test_a_front_is_read_as_it_was_written(tmp_path: Path, tested: bool) -> None:
+    known = [Known("lqr", "LQR", 1.5, 1.25, 0.1, True)] if tested else []
+    front = Front.of([result("gprl", [3.0, 1.1, 1.0], tested=tested)], known)
+    front.write(RunDirectory(tmp_path))
+    assert Front.read(RunDirectory(tmp_path)) == front
+    assert (tmp_path / "published.csv").exists() == tested
+
+
+def test_no_controllers_are_an_error() -> None:
+    with pytest.raises(ClearloopError, match="found no controller"):
+        Front.of([Result("gprl", (), 3)])
+
+
+def test_results_are_kept_to_the_bit(tmp_path: Path) -> None:
+    found = result("gprl", [3.0, 1.1])
+    write_state({"result": result_to_state(found)}, tmp_path / "x")
+    back = result_from_state(read_state(tmp_path / "x")["result"])
+    assert (back.method, back.steps) == (found.method, found.steps)
+    assert back.front.equals(found.front)
+    for one, two in zip(found.points, back.points, strict=True):
+        assert one.controller == two.controller
+        np.testing.assert_array_equal(one.judged.penalties, two.judged.penalties)
+        assert one.system is not None
+        assert two.system is not None
+        np.testing.assert_array_equal(one.system.failed, two.system.failed)

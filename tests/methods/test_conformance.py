@@ -11,6 +11,8 @@ from clearloop.methods import Method, Problem, Result, Search, learn, snapshot
 from clearloop.methods.evolving import Rounds, Sample
 from clearloop.methods.fgprl import FGPRL
 from clearloop.methods.gprl import GPRL
+from clearloop.methods.lqr import LQR
+from clearloop.methods.pid import PID
 from clearloop.methods.registry import METHODS
 from clearloop.runs.checkpoint import read_state, write_state
 from clearloop.search.gp.evolution import GP
@@ -22,6 +24,8 @@ ROUNDS = Rounds(
 SMALL: dict[str, Method] = {
     "gprl": GPRL(gp=GP(islands=(11, 21), population=8, offspring=8), rounds=ROUNDS),
     "fgprl": FGPRL(gp=GP(islands=(15, 31), population=8, offspring=8), rounds=ROUNDS),
+    "lqr": LQR(),
+    "pid": PID(),
 }
 BUDGET = 3_000_000
 

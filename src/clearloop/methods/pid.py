@@ -160,5 +160,6 @@ class PIDSearch(Search):
         self.steps = [Trial(**trial) for trial in state["steps"]]
         self.rounds = state["rounds"]
         self.rng.bit_generator.state = state["rng"]
-        swarm = state["swarm"]
-        self._swarm = None if swarm is None else Swarm.restore(self._bounds, self.settings.swarm, swarm)
+        if state["swarm"] is not None:
+            self._swarm = Swarm(self._bounds, self.settings.swarm, rng=self.rng)
+            self._swarm.restore(state["swarm"])

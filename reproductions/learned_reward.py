@@ -1,7 +1,7 @@
 """Is the promise kept when the reward, too, is learned from the log? GPRL on the cart-pole, seeds 0 to 2.
 
-`python -m reproductions.learned_reward [BUDGET]`. The task that learns knows a column of rewards and no formula; the
-plant, with its formula, is used for scoring only.
+`python -m reproductions.learned_reward [BUDGET]`. The task that learns knows a column of rewards and no
+formula; the plant, with its formula, is used for scoring only.
 """
 
 import sys

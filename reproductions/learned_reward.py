@@ -30,13 +30,10 @@ def main() -> None:
         best = result.points[-1]
         promised.append(best.model.penalty)
         charged.append(evaluate(best.controller, known).penalty)
-        print(
-            f"seed {seed}: promised {promised[-1]:.3f}, on the plant {charged[-1]:.3f}: {best.controller.summary}"
-        )
-    gap = [charge / promise - 1 for charge, promise in zip(charged, promised, strict=True)]
-    print(
-        f"promised {Mean(promised)}, on the plant {Mean(charged)}; apart {', '.join(f'{g:+.1%}' for g in gap)}"
-    )
+        figures = f"promised {promised[-1]:.3f}, on the plant {charged[-1]:.3f}"
+        print(f"{seed}: {figures}: {best.controller.summary}", flush=True)
+    apart = ", ".join(f"{b / a - 1:+.1%}" for a, b in zip(promised, charged, strict=True))
+    print(f"promised {Mean(promised)}, on the plant {Mean(charged)}; apart {apart}")
 
 
 if __name__ == "__main__":

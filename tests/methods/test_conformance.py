@@ -10,20 +10,33 @@ from clearloop.evaluation import evaluate
 from clearloop.methods import Method, Problem, Result, Search, learn, snapshot
 from clearloop.methods.evolving import Rounds, Sample
 from clearloop.methods.fgprl import FGPRL
+from clearloop.methods.fpsrl import FPSRL
 from clearloop.methods.gprl import GPRL
 from clearloop.methods.lqr import LQR
 from clearloop.methods.pid import PID
+from clearloop.methods.psonn import PSONN
 from clearloop.methods.registry import METHODS
+from clearloop.methods.swarm import Stage, Stages
 from clearloop.runs.checkpoint import read_state, write_state
+from clearloop.search.cma import CMA
 from clearloop.search.gp.evolution import GP
+from clearloop.search.pso import PSO
 from tests.methods.linear_plants import make_log, make_model, make_task
 
 ROUNDS = Rounds(
     race=Sample(8, 1), promoted=2, tune=Sample(8, 1), score=Sample(16, 1), polished=2, final=Sample(16, None)
 )
+STAGES = Stages(
+    swarm=PSO(particles=20),
+    explore=Sample(8, 1),
+    cma=CMA(candidates=8),
+    descend=(Stage(0.6, 2, Sample(8, 1)), Stage(1.0, 1, Sample(16, None))),
+)
 SMALL: dict[str, Method] = {
     "gprl": GPRL(gp=GP(islands=(11, 21), population=8, offspring=8), rounds=ROUNDS),
     "fgprl": FGPRL(gp=GP(islands=(15, 31), population=8, offspring=8), rounds=ROUNDS),
+    "fpsrl": FPSRL(rules=(2,), stages=STAGES),
+    "psonn": PSONN(hidden=(3,), stages=STAGES),
     "lqr": LQR(),
     "pid": PID(),
 }

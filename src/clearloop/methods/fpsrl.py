@@ -1,68 +1,114 @@
-"""Fuzzy particle swarm reinforcement learning (sec. 3.6 of the paper): fuzzy rules, by particle swarms."""
+"""FPSRL: fuzzy rules by particle swarms on the model (sec. 3.6 of the paper).
+
+Where the task is symmetric, every rule has a mirrored twin, and the swarm searches for half of them.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from clearloop.controllers.fuzzy import NARROWEST, Fuzzy
+from clearloop.controllers import Fuzzy
+from clearloop.controllers.fuzzy import NARROWEST
+from clearloop.errors import ClearloopError
 from clearloop.kernels.layout import FUZZY, Policies
-from clearloop.methods.problem import Problem
-from clearloop.methods.swarm import Floats, Form, readable, rounded
+from clearloop.methods.method import Method
+from clearloop.methods.problem import Floats, Problem
+from clearloop.methods.swarm import Form, Stages, Swarming, rounded
 
 CENTRES = 2.5
+"""How far from zero they may be, in typical sizes of a feature."""
 WIDTHS = (0.1, 10.0)
+"""In typical sizes of a feature."""
 ALPHAS = (1.0, 100.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FPSRL(Method):
+    name: ClassVar[str] = "fpsrl"
+
+    rules: tuple[int, ...] = (2, 4, 6)
+    """how many for each action; every count has a search of its own"""
+    stages: Stages = Stages()
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
+        if not self.rules or min(self.rules) < 1:
+            raise ClearloopError(f"fpsrl: rules = {self.rules}: expected counts of rules, from 1 on")
+        return Swarming(problem, [RuleForm(problem, rules) for rules in self.rules], self.stages, rng=rng)
+
+
+class RuleBases(NamedTuple):
+    """P rule bases for each of the A actions, of C rules over D features: as they stand in files."""
+
+    alpha: Floats
+    """[P, A]"""
+    centres: Floats
+    widths: Floats
+    """[P, A, C, D]"""
+    outputs: Floats
+    """[P, A, C]"""
+
+
 class RuleForm(Form):
-    """C rules for each action. A vector holds, action by action: alpha, then rule by rule centres, widths, output."""
+    """Vectors as in Eq. (15), for each action: centres, widths and output of each rule, then alpha.
+
+    Centres are in typical sizes, widths and alpha are logarithms. Of twins only one is there. When the number
+    of twins is odd, one rule is its own twin: centred at zero, with output zero; it has widths only.
+    """
 
     def __init__(self, problem: Problem, rules: int) -> None:
-        task = problem.task
-        self.task, self.rules, self.symmetric = task, rules, task.symmetric
-        self.features = readable(task)
-        self.slots = [problem.features.slot(feature) for feature in self.features]
-        self.count = problem.features.count
-        self.scales = problem.scales[self.slots]
-        self.limits = problem.limits
-        self.reach = np.abs(task.action_limits).max(axis=1)
-        self.pairs, self.middle = divmod(rules, 2) if task.symmetric else (rules, 0)
-        d = len(self.features)
-        rule = np.concatenate([np.tile([-CENTRES, CENTRES], (d, 1)), np.tile(np.log(WIDTHS), (d, 1)), [[-1.0, 1.0]]])
-        base = [[np.log(ALPHAS)], *[rule] * self.pairs, *[rule[d:2*d]] * self.middle]
-        self.bounds = np.concatenate(base * len(task.actions))
+        super().__init__(problem)
+        self.rules, self.mirrored = rules, problem.task.symmetric
+        self.drawn, self.middle = divmod(rules, 2) if self.mirrored else (rules, 0)
+        d = len(self.slots)
+        centres, widths = np.tile([-CENTRES, CENTRES], (d, 1)), np.tile(np.log(WIDTHS), (d, 1))
+        rule = np.concatenate([centres, widths, [[-1.0, 1.0]]])
+        base = np.concatenate([*[rule] * self.drawn, *[widths] * self.middle, [np.log(ALPHAS)]])
+        self.bounds = np.tile(base, (len(self.reach), 1))
 
-    def parameters(self, vectors: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """alpha [P, A], centres and widths [P, A, C, D], outputs [P, A, C]: rounded, in the task's units."""
-        d, each = len(self.features), 2 * len(self.features) + 1
-        x = vectors.reshape(len(vectors), len(self.reach), -1)
-        alpha = rounded(np.exp(x[..., 0]))
-        rules = x[..., 1 : 1 + self.pairs * each].reshape(*x.shape[:2], self.pairs, each)
-        centres = rounded(rules[..., :d] * self.scales)
-        widths = np.exp(rules[..., d : 2 * d]) * self.scales
-        outputs = rounded(rules[..., -1])
-        if self.symmetric:
-            middle = np.exp(x[..., None, 1 + self.pairs * each :]) * self.scales if self.middle else widths[:, :, :0]
-            nothing = np.zeros_like(middle)
-            centres = np.concatenate([centres, nothing, -centres], axis=2)
-            widths = np.concatenate([widths, middle, widths], axis=2)
-            outputs = np.concatenate([outputs, nothing[..., 0], -outputs], axis=2)
-        return alpha, centres, np.maximum(rounded(widths), NARROWEST), outputs
+    def rule_bases(self, vectors: Floats) -> RuleBases:
+        """Of [P, d] vectors."""
+        d, population, actions = len(self.slots), len(vectors), len(self.reach)
+        x = vectors.reshape(population, actions, -1)
+        split = self.drawn * (2 * d + 1)
+        rules = x[..., :split].reshape(population, actions, self.drawn, 2 * d + 1)
+        centres, widths, outputs = rules[..., :d], rules[..., d : 2 * d], rules[..., -1]
+        if self.mirrored:
+            own = x[..., split:-1].reshape(population, actions, self.middle, d)
+            centres = np.concatenate([centres, np.zeros_like(own), -centres], axis=2)
+            widths = np.concatenate([widths, own, widths], axis=2)
+            outputs = np.concatenate([outputs, np.zeros_like(own[..., 0]), -outputs], axis=2)
+        return RuleBases(
+            rounded(np.exp(x[..., -1])),
+            rounded(centres * self.scales),
+            np.maximum(rounded(np.exp(widths) * self.scales), NARROWEST),
+            rounded(outputs),
+        )
 
-    def policies(self, vectors: Floats) -> Policies:
-        alpha, centres, widths, outputs = self.parameters(vectors)
-        population, actions = alpha.shape
-        numbers = np.zeros((population, actions, self.rules, 1 + 2 * self.count))
-        numbers[..., 0] = outputs
-        numbers[..., [1 + 2 * slot for slot in self.slots]] = centres
-        numbers[..., [2 + 2 * slot for slot in self.slots]] = -1 / (2 * widths**2)
-        head = np.stack([np.broadcast_to(self.reach, alpha.shape), alpha], axis=2)
-        flat = np.concatenate([head, numbers.reshape(population, actions, -1)], axis=2).reshape(population, -1)
-        none = np.zeros(0, np.int64)
-        return Policies(FUZZY, flat.astype(np.float32), np.full(actions, self.rules), none, none.astype(np.float32), np.zeros((population, 0), np.int64), self.limits)
+    def encode(self, vectors: Floats) -> Policies:
+        """The numbers that `Fuzzy.numbers` gives, for all vectors at once."""
+        bases = self.rule_bases(vectors)
+        rules = np.zeros((*bases.outputs.shape, 1 + 2 * self.features))
+        rules[..., 0] = bases.outputs
+        rules[..., 1 + 2 * self.slots] = bases.centres
+        rules[..., 2 + 2 * self.slots] = -1 / (2 * bases.widths**2)
+        head = np.stack([np.broadcast_to(self.reach, bases.alpha.shape), bases.alpha], axis=2)
+        numbers = np.concatenate([head, rules.reshape(*bases.alpha.shape, -1)], axis=2)
+        return self.population(FUZZY, numbers, [self.rules] * len(self.reach))
 
     def controller(self, vector: Floats) -> Fuzzy:
-        alpha, centres, widths, outputs = (array[0] for array in self.parameters(vector[None]))
-        names = [str(feature) for feature in self.features]
-        return Fuzzy.model_validate({"outputs": {
-            action: {"scale": float(self.reach[a]), "alpha": float(alpha[a]), "rules": [
-                {"if": {n: {"center": float(c), "width": float(w)} for n, c, w in zip(names, centres[a, r], widths[a, r])}, "then": float(outputs[a, r])}
-                for r in range(self.rules)]} for a, action in enumerate(self.task.action_names)}})
+        bases = RuleBases(*(array[0].tolist() for array in self.rule_bases(vector[None])))
+        outputs = {}
+        for a, action in enumerate(self.task.action_names):
+            rules = [
+                {"if": self._premise(centres, widths), "then": output}
+                for centres, widths, output in zip(
+                    bases.centres[a], bases.widths[a], bases.outputs[a], strict=True
+                )
+            ]
+            outputs[action] = {"scale": float(self.reach[a]), "alpha": bases.alpha[a], "rules": rules}
+        return Fuzzy.model_validate({"outputs": outputs}).for_task(self.task)
+
+    def _premise(self, centres: list[float], widths: list[float]) -> dict[str, dict[str, float]]:
+        terms = zip(self.names, centres, widths, strict=True)
+        return {name: {"center": centre, "width": width} for name, centre, width in terms}

@@ -1,55 +1,76 @@
-"""Particle swarm optimisation of a neural network (sec. 3.5 of the paper)."""
+"""PSONN: the weights of a network by particle swarms on the model (sec. 3.5 of the paper).
 
+Where the task is symmetric, the network has no biases: with tanh everywhere it is then symmetric too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
-from clearloop.controllers.network import NetworkController
-from clearloop.kernels.layout import ACTIVATIONS, NETWORK, Policies
-from clearloop.methods.problem import Problem
-from clearloop.methods.swarm import Floats, Form, readable, rounded
+from clearloop.controllers import NetworkController
+from clearloop.errors import ClearloopError
+from clearloop.kernels.layout import NETWORK, TANH, Policies
+from clearloop.methods.method import Method
+from clearloop.methods.problem import Floats, Problem
+from clearloop.methods.swarm import Form, Stages, Swarming, rounded
 
-WEIGHTS = 3.0
+WEIGHTS = 5.0
+"""How far from zero they may be, for features in their typical sizes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PSONN(Method):
+    name: ClassVar[str] = "psonn"
+
+    hidden: tuple[int, ...] = (10,)
+    """neurons in each hidden layer"""
+    stages: Stages = Stages()
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
+        if min(self.hidden, default=1) < 1:
+            raise ClearloopError(f"psonn: hidden = {self.hidden}: expected counts of neurons, from 1 on")
+        return Swarming(problem, [NetworkForm(problem, self.hidden)], self.stages, rng=rng)
+
 
 class NetworkForm(Form):
-    """A vector holds, layer by layer, the weights [inputs, outputs] and, unless the task is symmetric, the biases."""
+    """Vectors hold, layer by layer, the weights [inputs, outputs] and, if there are any, the biases [outputs]."""
 
-    def __init__(self, problem: Problem, hidden: tuple[int, ...], bounds=(5.0,5.0,5.0)) -> None:
-        task = problem.task
-        self.task = task
-        self.features = readable(task)
-        self.slots = [problem.features.slot(feature) for feature in self.features]
-        self.scales = problem.scales[self.slots]
-        self.limits = problem.limits
-        self.reach = np.abs(task.action_limits).max(axis=1)
-        self.sizes = (len(self.features), *hidden, len(task.actions))
-        b = []
-        for k, (i, o) in enumerate(pairwise(self.sizes)):
-            b += [bounds[k]] * (i * o + (0 if task.symmetric else o))
-        self.bounds = np.array(b)[:, None] * [-1.0, 1.0]
+    def __init__(self, problem: Problem, hidden: tuple[int, ...]) -> None:
+        super().__init__(problem)
+        self.widths = (len(self.slots), *hidden, len(self.reach))
+        self.biased = not problem.task.symmetric
+        count = sum((n_in + self.biased) * n_out for n_in, n_out in pairwise(self.widths))
+        self.bounds = np.tile([-WEIGHTS, WEIGHTS], (count, 1))
 
-    def layers(self, vectors: Floats):
-        at, found = 0, []
-        for k, (i, o) in enumerate(pairwise(self.sizes)):
-            w = vectors[:, at : at + i * o].reshape(-1, i, o)
-            at += i * o
-            if k == 0:
-                w = w / self.scales[:, None]
-            bias = np.zeros((len(vectors), o))
-            if not self.task.symmetric:
-                bias = vectors[:, at : at + o]
-                at += o
-            found.append((rounded(w), rounded(bias)))
-        return found
+    def layers(self, vectors: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Weights [P, inputs, outputs] and biases [P, outputs] of [P, d] vectors, as they stand in files."""
+        at, sizes = 0, self.scales
+        for n_in, n_out in pairwise(self.widths):
+            weights, biases = np.split(
+                vectors[:, at : at + (n_in + self.biased) * n_out], [n_in * n_out], axis=1
+            )
+            weights = weights.reshape(-1, n_in, n_out) / sizes[:, None]
+            yield rounded(weights), rounded(biases) if self.biased else np.zeros((len(vectors), n_out))
+            at, sizes = at + (n_in + self.biased) * n_out, np.ones(n_out)
 
-    def policies(self, vectors: Floats) -> Policies:
-        layers = self.layers(vectors)
-        n = len(vectors)
-        numbers = np.concatenate([a.reshape(n, -1) for layer in layers for a in layer] + [np.tile(self.reach, (n, 1))], axis=1)
-        sizes = [len(layers), *self.sizes, *[ACTIVATIONS["tanh"]] * len(layers), *self.slots]
-        none = np.zeros(0, np.int64)
-        return Policies(NETWORK, numbers.astype(np.float32), np.array(sizes), none, none.astype(np.float32), np.zeros((n, 0), np.int64), self.limits)
+    def encode(self, vectors: Floats) -> Policies:
+        """The numbers that `NetworkController.numbers` gives, for all vectors at once."""
+        parts = [array.reshape(len(vectors), -1) for layer in self.layers(vectors) for array in layer]
+        numbers = np.concatenate([*parts, np.tile(self.reach, (len(vectors), 1))], axis=1)
+        layers = len(self.widths) - 1
+        return self.population(NETWORK, numbers, [layers, *self.widths, *[TANH] * layers, *self.slots])
 
     def controller(self, vector: Floats) -> NetworkController:
-        layers = [{"weights": w[0].T.tolist(), "bias": b[0].tolist(), "activation": "tanh"} for w, b in self.layers(vector[None])]
-        return NetworkController.model_validate({"inputs": [str(f) for f in self.features], "layers": layers, "outputs": {a: {"scale": float(s)} for a, s in zip(self.task.action_names, self.reach)}})
+        layers = [
+            {"weights": weights[0].T.tolist(), "bias": biases[0].tolist(), "activation": "tanh"}
+            for weights, biases in self.layers(vector[None])
+        ]
+        outputs = {
+            name: {"scale": reach}
+            for name, reach in zip(self.task.action_names, self.reach.tolist(), strict=True)
+        }
+        file = {"inputs": self.names, "layers": layers, "outputs": outputs}
+        return NetworkController.model_validate(file).for_task(self.task)

@@ -2,14 +2,18 @@
 
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.methods.fgprl import FGPRL
+from clearloop.methods.fpsrl import FPSRL
 from clearloop.methods.gprl import GPRL
 from clearloop.methods.lqr import LQR
 from clearloop.methods.method import Method
 from clearloop.methods.pid import PID
+from clearloop.methods.psonn import PSONN
 
 METHODS: dict[str, type[Method]] = {
     "gprl": GPRL,
     "fgprl": FGPRL,
+    "fpsrl": FPSRL,
+    "psonn": PSONN,
     "lqr": LQR,
     "pid": PID,
 }

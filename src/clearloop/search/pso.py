@@ -1,7 +1,7 @@
 """Particle swarm optimisation (Kennedy and Eberhart 1995), for whole swarms at once."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 class PSO:
     """Settings of a swarm; the factors are those of Clerc and Kennedy (2002)."""
 
-    particles: int = 60
+    particles: int = 100
     inertia: float = 0.72981
     cognitive: float = 1.49618
     """pull towards a particle's own best position"""
@@ -39,40 +39,50 @@ class Swarm:
         shape = (settings.particles, len(low))
         self.positions: Floats = rng.uniform(low, high, shape)
         self.velocities: Floats = rng.uniform(-1, 1, shape) * settings.fastest * (high - low)
-        self.best_positions: Floats = self.positions.copy()
+        self.best_positions: Floats = self.positions
+        """[particles, d] the best that each particle has seen"""
         self.best_costs: Floats = np.full(settings.particles, np.inf)
 
     def ask(self) -> Floats:
         """[particles, d] to be evaluated."""
-        return self.positions
+        return self.positions.copy()
 
     def tell(self, costs: Floats) -> None:
         """[particles] what they cost; then everyone moves. What is not a number costs infinitely much."""
-        costs = np.where(np.isnan(costs), np.inf, costs)
+        costs = _known(costs)
         better = costs < self.best_costs
         self.best_costs = np.where(better, costs, self.best_costs)
         self.best_positions = np.where(better[:, None], self.positions, self.best_positions)
         self._move()
 
+    def revalue(self, costs: Floats) -> None:
+        """[particles] what the particles' best positions cost by a measure that is new from now on."""
+        self.best_costs = _known(costs)
+
     @property
     def best(self) -> tuple[Floats, float]:
         """The best position so far, and its cost."""
         leader = int(np.argmin(self.best_costs))
-        return self.best_positions[leader], float(self.best_costs[leader])
+        return self.best_positions[leader].copy(), float(self.best_costs[leader])
+
+    def summits(self) -> Floats:
+        """[n, d] the best positions of the particles that lead their own neighbourhood, the best first."""
+        leading = np.flatnonzero(self.leaders() == np.arange(self.settings.particles))
+        return self.best_positions[leading[np.argsort(self.best_costs[leading], kind="stable")]]
 
     def _move(self) -> None:
         settings, (low, high) = self.settings, self.bounds.T
         own, social = self.rng.random((2, *self.positions.shape))
         pull = settings.cognitive * own * (self.best_positions - self.positions)
-        pull += settings.social * social * (self.best_positions[self._leaders()] - self.positions)
+        pull += settings.social * social * (self.best_positions[self.leaders()] - self.positions)
         fastest = settings.fastest * (high - low)
-        self.velocities = np.clip(settings.inertia * self.velocities + pull, -fastest, fastest)
-        moved = self.positions + self.velocities
+        velocities = np.clip(settings.inertia * self.velocities + pull, -fastest, fastest)
+        moved = self.positions + velocities
         self.positions = np.clip(moved, low, high)
-        self.velocities[moved != self.positions] = 0.0  # who runs into a wall stops there
+        self.velocities = np.where(moved == self.positions, velocities, 0.0)  # walls stop who runs into them
 
-    def _leaders(self) -> NDArray[np.int64]:
-        """For each particle the one in its neighbourhood whose best is best."""
+    def leaders(self) -> NDArray[np.int64]:
+        """[particles] for each the one in its neighbourhood whose best is best."""
         count = self.settings.particles
         if self.settings.neighbourhood == "global":
             return np.full(count, np.argmin(self.best_costs))
@@ -82,17 +92,23 @@ class Swarm:
 
     def state(self) -> dict[str, Any]:
         """Everything that changes, as plain data: arrays, and the generator's state."""
-        arrays = (self.positions, self.velocities, self.best_positions, self.best_costs)
-        names = ("positions", "velocities", "best_positions", "best_costs")
-        return {**dict(zip(names, arrays, strict=True)), "rng": self.rng.bit_generator.state}
+        return {
+            "positions": self.positions,
+            "velocities": self.velocities,
+            "best_positions": self.best_positions,
+            "best_costs": self.best_costs,
+            "rng": self.rng.bit_generator.state,
+        }
 
-    @classmethod
-    def restore(cls, bounds: Floats, settings: PSO, state: dict[str, Any]) -> Self:
-        """A swarm that goes on, to the bit, where `state` was taken."""
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state["rng"]
-        swarm = cls.__new__(cls)
-        swarm.bounds, swarm.settings, swarm.rng = np.asarray(bounds, np.float64), settings, rng
-        for name in ("positions", "velocities", "best_positions", "best_costs"):
-            setattr(swarm, name, np.array(state[name], np.float64))
-        return swarm
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on, to the bit, where the state was taken."""
+        self.positions, self.velocities = np.array(state["positions"]), np.array(state["velocities"])
+        self.best_positions, self.best_costs = (
+            np.array(state["best_positions"]),
+            np.array(state["best_costs"]),
+        )
+        self.rng.bit_generator.state = state["rng"]
+
+
+def _known(costs: Floats) -> Floats:
+    return np.where(np.isnan(costs), np.inf, costs)

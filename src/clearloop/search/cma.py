@@ -1,0 +1,166 @@
+"""CMA-ES: candidates from a normal distribution that learns the shape of the landscape.
+
+Equation numbers are those of Hansen (2016), "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772. The
+root of the covariance is its Cholesky factor, and no product here is left to a linear algebra library, whose
+last bits depend on the number of its threads.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FLATTEST = 1e-14  # of the covariance's diagonal: what lies in a wall would shrink to nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class CMA:
+    """Settings of a descent."""
+
+    candidates: int = 50
+    """in every generation"""
+    spread: float = 0.1
+    """standard deviation of the first generation, as a share of each parameter's range"""
+
+
+class Rates(NamedTuple):
+    """How fast a descent learns: Eqs. (49) and (55) to (58), with no weight for the worse half."""
+
+    weights: Floats
+    """[candidates] of the steps from the mean, from the best to the worst"""
+    mass: float
+    """as many steps of equal weight would count the same"""
+    path: float
+    sigma_path: float
+    damping: float
+    """of changes of sigma"""
+    rank_one: float
+    """of the covariance, towards the path"""
+    rank_mu: float
+    """of the covariance, towards the steps"""
+
+    @classmethod
+    def usual(cls, candidates: int, d: int) -> "Rates":
+        good = np.maximum(np.log((candidates + 1) / 2) - np.log(np.arange(candidates) + 1), 0)
+        weights = good / good.sum()
+        mass = float(1 / np.sum(weights**2))
+        sigma_path = (mass + 2) / (d + mass + 5)
+        rank_one = 2 / ((d + 1.3) ** 2 + mass)
+        return cls(
+            weights=weights,
+            mass=mass,
+            path=(4 + mass / d) / (d + 4 + 2 * mass / d),
+            sigma_path=sigma_path,
+            damping=1 + 2 * max(0.0, float(np.sqrt((mass - 1) / (d + 1))) - 1) + sigma_path,
+            rank_one=rank_one,
+            rank_mu=min(1 - rank_one, 2 * (mass - 2 + 1 / mass) / ((d + 2) ** 2 + mass)),
+        )
+
+
+class Descent:
+    """Candidates in a box. `ask`, run what it gives, `tell` what it cost, and again."""
+
+    def __init__(self, bounds: Floats, start: Floats, settings: CMA, *, rng: np.random.Generator) -> None:
+        """`bounds` [d, 2]: the lowest and highest value of each parameter; `start` [d]: the first mean."""
+        self.bounds, self.rng = np.asarray(bounds, np.float64), rng
+        (low, high), d = self.bounds.T, len(self.bounds)
+        self.rates = Rates.usual(settings.candidates, d)
+        self.best_position, self.best_cost = np.array(start, np.float64), np.inf
+        self.mean: Floats = (self.best_position - low) / (high - low)
+        """[d] in the unit box, like all that follows"""
+        self.sigma = settings.spread
+        self.covariance: Floats = np.eye(d)
+        """of the candidates, in sigmas"""
+        self.path: Floats = np.zeros(d)
+        """where the mean has been going, in sigmas"""
+        self.sigma_path: Floats = np.zeros(d)
+        """the same in a round landscape: long where steps agree, short where they cancel out"""
+        self.generation = 0
+        self.asked: Floats = np.zeros((settings.candidates, d))
+        self._root = root(self.covariance)
+
+    def ask(self) -> Floats:
+        """[candidates, d] to be evaluated; what would be outside the box is moved to its wall."""
+        steps = np.einsum("ij,kj->ki", self._root, self.rng.standard_normal(self.asked.shape))
+        self.asked = np.clip(self.mean + self.sigma * steps, 0.0, 1.0)
+        return self._in_bounds(self.asked)
+
+    def tell(self, costs: Floats) -> None:
+        """[candidates] what they cost. What is not a number costs infinitely much."""
+        order = np.argsort(costs, kind="stable")  # NaN comes last
+        if costs[order[0]] < self.best_cost:
+            self.best_position = self._in_bounds(self.asked[order[0]])
+            self.best_cost = float(costs[order[0]])
+        steps = (self.asked[order] - self.mean) / self.sigma
+        step = np.einsum("k,ki->i", self.rates.weights, steps)
+        self.mean = self.mean + self.sigma * step  # Eq. (42)
+        self.generation += 1
+        self._adapt(steps, step)
+
+    def revalue(self, cost: float) -> None:
+        """What the best position costs by a measure that is new from now on."""
+        self.best_cost = np.inf if np.isnan(cost) else cost
+
+    @property
+    def best(self) -> tuple[Floats, float]:
+        """The best position so far, and its cost."""
+        return self.best_position.copy(), self.best_cost
+
+    def _adapt(self, steps: Floats, step: Floats) -> None:
+        rates, d, rate = self.rates, len(step), self.rates.sigma_path
+        straight = solved(self._root, step)
+        self.sigma_path = (1 - rate) * self.sigma_path + np.sqrt(rate * (2 - rate) * rates.mass) * straight
+        usual = np.sqrt(d) * (1 - 1 / (4 * d) + 1 / (21 * d * d))
+        length = np.sqrt(np.sum(self.sigma_path**2)) / usual
+        self.sigma = min(1.0, self.sigma * float(np.exp(rate / rates.damping * (length - 1))))  # Eq. (44)
+
+        young, rate = np.sqrt(1 - (1 - rate) ** (2 * (self.generation + 1))), rates.path
+        going = float(length / young < 1.4 + 2 / (d + 1))
+        self.path = (1 - rate) * self.path + going * np.sqrt(rate * (2 - rate) * rates.mass) * step
+        kept = 1 - rates.rank_mu - rates.rank_one * (1 - (1 - going) * rate * (2 - rate))
+        along = np.outer(self.path, self.path)
+        spread = np.einsum("ki,kj->ij", steps * rates.weights[:, None], steps)
+        self.covariance = kept * self.covariance + rates.rank_one * along + rates.rank_mu * spread  # Eq. (47)
+        self._root = root(self.covariance)
+
+    def _in_bounds(self, points: Floats) -> Floats:
+        low, high = self.bounds.T
+        inside: Floats = np.clip(low + points * (high - low), low, high)
+        return inside
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as plain data: arrays, numbers, and the generator's state."""
+        return {name: getattr(self, name) for name in _CHANGING} | {"rng": self.rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on, to the bit, where the state was taken."""
+        for name in _CHANGING:
+            setattr(self, name, state[name])
+        self.rng.bit_generator.state = state["rng"]
+        self._root = root(self.covariance)
+
+
+_CHANGING = (
+    "mean", "sigma", "covariance", "path", "sigma_path", "generation", "asked", "best_position", "best_cost",
+)  # fmt: skip
+
+
+def root(matrix: Floats) -> Floats:
+    """The lower triangle L with L Lᵀ = matrix, nearly."""
+    lower: Floats = matrix + FLATTEST * np.eye(len(matrix))
+    for k in range(len(lower)):
+        lower[k:, k] /= np.sqrt(max(lower[k, k], FLATTEST))
+        lower[k + 1 :, k + 1 :] -= np.outer(lower[k + 1 :, k], lower[k + 1 :, k])
+    return np.tril(lower)
+
+
+def solved(lower: Floats, right: Floats) -> Floats:
+    """The x with L x = right."""
+    x = right.copy()
+    for k in range(len(x)):
+        x[k] /= lower[k, k]
+        x[k + 1 :] -= lower[k + 1 :, k] * x[k]
+    return x

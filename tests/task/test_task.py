@@ -158,3 +158,15 @@ def test_columns_follow_the_data_table() -> None:
         "terminal",
     )
     assert set(columns.needed) == {"level", "FT 101", "valve", "target", "t", "r"}
+
+
+def test_even_starts_are_random_and_spread_evenly() -> None:
+    task = Task.load("cartpole")
+    first, again, other = (task.even_starts(256, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, task.scoring_starts(256))
+    # Of 256 points in 16 columns of the box, each has its share.
+    counts, _ = np.histogram(first[:, 0], bins=16, range=(-0.6, 0.6))
+    assert set(counts.tolist()) == {16}
+    assert (first[:, 1] == 0).all()

@@ -46,8 +46,8 @@ def sobol_starts(box: Box, n: int, rng: np.random.Generator | None = None) -> ND
     if free.any():
         low, high = box[free].T
         # Whole powers of two keep the sequence balanced, and SciPy quiet; the first n are the same points.
-        unit = Sobol(int(free.sum()), scramble=rng is not None, rng=rng).random_base2((n - 1).bit_length())[:n]
-        starts[:, free] = low + (high - low) * unit
+        sequence = Sobol(int(free.sum()), scramble=rng is not None, rng=rng)
+        starts[:, free] = low + (high - low) * sequence.random_base2((n - 1).bit_length())[:n]
     return starts
 
 

@@ -36,7 +36,7 @@ class PSONN(Method):
 
 
 class NetworkForm(Form):
-    """Vectors hold, layer by layer, the weights [inputs, outputs] and, if there are any, the biases [outputs]."""
+    """Vectors hold, layer by layer, the weights [inputs, outputs] and, where there are any, the biases."""
 
     def __init__(self, problem: Problem, hidden: tuple[int, ...]) -> None:
         super().__init__(problem)
@@ -47,14 +47,12 @@ class NetworkForm(Form):
 
     def layers(self, vectors: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Weights [P, inputs, outputs] and biases [P, outputs] of [P, d] vectors, as they stand in files."""
-        at, sizes = 0, self.scales
+        rest, sizes = vectors, self.scales
         for n_in, n_out in pairwise(self.widths):
-            weights, biases = np.split(
-                vectors[:, at : at + (n_in + self.biased) * n_out], [n_in * n_out], axis=1
-            )
-            weights = weights.reshape(-1, n_in, n_out) / sizes[:, None]
+            flat, biases, rest = np.split(rest, [n_in * n_out, (n_in + self.biased) * n_out], axis=1)
+            weights = flat.reshape(-1, n_in, n_out) / sizes[:, None]
             yield rounded(weights), rounded(biases) if self.biased else np.zeros((len(vectors), n_out))
-            at, sizes = at + (n_in + self.biased) * n_out, np.ones(n_out)
+            sizes = np.ones(n_out)
 
     def encode(self, vectors: Floats) -> Policies:
         """The numbers that `NetworkController.numbers` gives, for all vectors at once."""
@@ -68,9 +66,7 @@ class NetworkForm(Form):
             {"weights": weights[0].T.tolist(), "bias": biases[0].tolist(), "activation": "tanh"}
             for weights, biases in self.layers(vector[None])
         ]
-        outputs = {
-            name: {"scale": reach}
-            for name, reach in zip(self.task.action_names, self.reach.tolist(), strict=True)
-        }
+        scales = zip(self.task.action_names, self.reach.tolist(), strict=True)
+        outputs = {name: {"scale": scale} for name, scale in scales}
         file = {"inputs": self.names, "layers": layers, "outputs": outputs}
         return NetworkController.model_validate(file).for_task(self.task)

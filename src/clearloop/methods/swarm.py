@@ -104,7 +104,7 @@ class Swarming(Search):
         return min(run.best[1] for hunt in self.hunts for run in hunt.runs)
 
     def candidates(self) -> list[Candidate]:
-        return [candidate for hunt in self.hunts for candidate in hunt.candidates()]
+        return [candidate for hunt in self.hunts if hunt.spent for candidate in hunt.candidates()]
 
     def advance(self) -> None:
         """The hunt goes on that has spent least for each of its parameters."""
@@ -125,7 +125,13 @@ class Hunt:
     def __init__(self, form: Form, stages: Stages, rng: np.random.Generator) -> None:
         self.form, self.stages, self.rng = form, stages, rng
         self.stage, self.spent = 0, 0
-        self.runs: list[Swarm] | list[Descent] = [Swarm(form.bounds, stages.swarm, rng=rng)]
+        self.swarm = Swarm(form.bounds, stages.swarm, rng=rng)
+        self.descents: list[Descent] = []
+
+    @property
+    def runs(self) -> Sequence[Swarm | Descent]:
+        """What goes on at present."""
+        return self.descents or [self.swarm]
 
     def candidates(self) -> list[Candidate]:
         found = [run.best for run in self.runs]
@@ -133,7 +139,7 @@ class Hunt:
 
     def advance(self, problem: Problem, stage: int) -> None:
         before = problem.spent
-        if stage != self.stage and self.spent:
+        if stage > self.stage and self.spent:
             self._enter(problem, stage)
         asked = [run.ask() for run in self.runs]
         costs = self._penalties(problem, np.concatenate(asked))
@@ -143,15 +149,14 @@ class Hunt:
         self.spent += problem.spent - before
 
     def _enter(self, problem: Problem, stage: int) -> None:
-        """On the sample of the new stage, the best of what was found go on."""
+        """By the sample of the new stage, the best of what was found go on."""
         self.stage = stage
-        if isinstance(self.runs[0], Swarm):
-            self.runs = [self._descent(start) for start in self.runs[0].summits()]
-        costs = self._penalties(problem, np.stack([run.best[0] for run in self.runs]))
-        for run, cost in zip(self.runs, costs, strict=True):
-            run.revalue(cost)
-        best = np.argsort(costs, kind="stable")[: self.stages.descend[stage - 1].descents]
-        self.runs = [self.runs[number] for number in best]
+        descents = self.descents or [self._descent(start) for start in self.swarm.summits()]
+        costs = self._penalties(problem, np.stack([descent.best[0] for descent in descents]))
+        for descent, cost in zip(descents, costs.tolist(), strict=True):
+            descent.revalue(cost)
+        order = np.argsort(costs, kind="stable")[: self.stages.descend[stage - 1].descents]
+        self.descents = [descents[number] for number in order]
 
     def _descent(self, start: Floats) -> Descent:
         return Descent(self.form.bounds, start, self.stages.cma, rng=self.rng)
@@ -164,10 +169,9 @@ class Hunt:
         return {"stage": self.stage, "spent": self.spent, "runs": [run.state() for run in self.runs]}
 
     def restore(self, state: State) -> None:
-        self.stage, self.spent = state["stage"], state["spent"]
-        if self.stage:
-            self.runs = [self._descent(run["best_position"]) for run in state["runs"]]
-        for run, part in zip(self.runs, state["runs"], strict=True):
+        self.stage, self.spent, runs = state["stage"], state["spent"], state["runs"]
+        self.descents = [self._descent(run["best_position"]) for run in runs] if self.stage else []
+        for run, part in zip(self.runs, runs, strict=True):
             run.restore(part)
 
 
@@ -176,4 +180,5 @@ def rounded(values: Floats) -> Floats:
     sizes = np.abs(values)
     places = DIGITS - 1 - np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
     power = 10.0 ** np.abs(places)
-    return np.where(places > 0, np.rint(values * power) / power, np.rint(values / power) * power)
+    near: Floats = np.where(places > 0, np.rint(values * power) / power, np.rint(values / power) * power)
+    return near

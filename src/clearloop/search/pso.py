@@ -66,8 +66,8 @@ class Swarm:
         return self.best_positions[leader].copy(), float(self.best_costs[leader])
 
     def summits(self) -> Floats:
-        """[n, d] the best positions of the particles that lead their own neighbourhood, the best first."""
-        leading = np.flatnonzero(self.leaders() == np.arange(self.settings.particles))
+        """[n, d] the best positions that none in their neighbourhood is better than, the best first."""
+        leading = np.flatnonzero(self.best_costs == self.best_costs[self.leaders()])
         return self.best_positions[leading[np.argsort(self.best_costs[leading], kind="stable")]]
 
     def _move(self) -> None:
@@ -88,7 +88,8 @@ class Swarm:
             return np.full(count, np.argmin(self.best_costs))
         offsets = np.arange(-self.settings.reach, self.settings.reach + 1)
         ring = (np.arange(count)[:, None] + offsets) % count
-        return ring[np.arange(count), np.argmin(self.best_costs[ring], axis=1)]
+        leaders: NDArray[np.int64] = ring[np.arange(count), np.argmin(self.best_costs[ring], axis=1)]
+        return leaders
 
     def state(self) -> dict[str, Any]:
         """Everything that changes, as plain data: arrays, and the generator's state."""
@@ -102,11 +103,8 @@ class Swarm:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on, to the bit, where the state was taken."""
-        self.positions, self.velocities = np.array(state["positions"]), np.array(state["velocities"])
-        self.best_positions, self.best_costs = (
-            np.array(state["best_positions"]),
-            np.array(state["best_costs"]),
-        )
+        self.positions, self.velocities = state["positions"], state["velocities"]
+        self.best_positions, self.best_costs = state["best_positions"], state["best_costs"]
         self.rng.bit_generator.state = state["rng"]
 
 

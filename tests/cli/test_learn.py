@@ -340,3 +340,8 @@ def test_show_of_a_run_that_has_no_front(run: Run, asked: Path, tmp_path: Path) 
     (asked / "run.json").write_text(text.replace('"methods"', '"x"').replace('"learn"', '"model"'))
     assert "a run of 'clearloop model', which has no front to show" in error(run("show", asked))
     assert "holds no run: there is no run.json in it" in error(run("show", tmp_path))
+
+
+def test_the_value_is_the_models_for_now(run: Run, here: Path) -> None:  # noqa: ARG001
+    assert "expected model" in error(run("learn", "pusher.toml", "--value", "batch"))
+    assert run("learn", "pusher.toml", *QUICK, "--value", "model", "--out", "valued").code == 0

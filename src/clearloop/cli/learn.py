@@ -50,7 +50,7 @@ def learn(
         ),
     ] = None,
     value: Annotated[
-        str, typer.Option(help="What a search minimises: penalties of rollouts on the model.", metavar="model")
+        str, typer.Option(help="What searches minimise: penalties of rollouts on the model.", metavar="model")
     ] = "model",
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same front.", min=0, show_default="0")
@@ -75,7 +75,7 @@ def learn(
     from clearloop.task import Task
 
     if value != "model":
-        raise ClearloopError(f"--value {value}: expected model; searches on the batch alone are not there yet")
+        raise ClearloopError(f"--value {value}: expected model; a search on the batch alone is still to come")
     the_task = Task.load(task)
     given = Given(tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()))
     run = RunDirectory(out or Path("runs") / _file_name(the_task.name))

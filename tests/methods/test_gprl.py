@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.expression import complexity
 from clearloop.methods import Problem
@@ -74,3 +75,23 @@ def test_functions_are_a_setting(problem: Problem) -> None:
         for formula in equations.expressions(insert(equations.grow(rng, 4), equations, rng)):
             assert complexity(formula) > 0
             assert not {"tanh", "div", "if", "min"} & set(str(formula).replace("(", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        (("add", "tanhh"), "no function 'tanhh'; did you mean 'tanh'"),
+        ((), "expected some"),
+        (("lt",), "expected some"),
+    ],
+)
+def test_functions_that_make_no_equation_are_refused(functions: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ClearloopError, match=message):
+        GPRL(functions=functions)
+
+
+def test_no_comparison_no_choice(problem: Problem) -> None:
+    equations = Equations(problem, ("add", "if"))
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        assert "if(" not in equations.controller(insert(equations.grow(rng, 3), equations, rng)).summary

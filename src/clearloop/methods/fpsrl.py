@@ -31,9 +31,11 @@ class FPSRL(Method):
     """how many for each action; every count has a search of its own"""
     stages: Stages = Stages()
 
-    def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
+    def __post_init__(self) -> None:
         if not self.rules or min(self.rules) < 1:
             raise ClearloopError(f"fpsrl: rules = {self.rules}: expected counts of rules, from 1 on")
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
         return Swarming(problem, [RuleForm(problem, rules) for rules in self.rules], self.stages, rng=rng)
 
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from clearloop.controllers import Equation
-from clearloop.expression import to_text
+from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.expression import OPERATIONS, to_text
 from clearloop.expression.operations import VARIABLE
 from clearloop.kernels.layout import PROGRAM, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds
@@ -28,6 +29,13 @@ class GPRL(Method):
     """what equations may be made of"""
     gp: GP = GP()
     rounds: Rounds = Rounds()
+
+    def __post_init__(self) -> None:
+        for name in self.functions:
+            if name not in OPERATIONS:
+                raise ClearloopError(f"gprl: no function {quoted(name)}{did_you_mean(name, OPERATIONS)}")
+        if not any(OPERATIONS[name].kind == "number" for name in self.functions):
+            raise ClearloopError("gprl: functions: expected some that give numbers, such as add, mul")
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Evolving:
         return Evolving(problem, Equations(problem, self.functions), self.gp, self.rounds, rng=rng)

@@ -29,9 +29,11 @@ class PSONN(Method):
     """neurons in each hidden layer"""
     stages: Stages = Stages()
 
-    def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
+    def __post_init__(self) -> None:
         if min(self.hidden, default=1) < 1:
             raise ClearloopError(f"psonn: hidden = {self.hidden}: expected counts of neurons, from 1 on")
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
         return Swarming(problem, [NetworkForm(problem, self.hidden)], self.stages, rng=rng)
 
 

@@ -31,7 +31,9 @@ def learn(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="gprl, fgprl, fpsrl, psonn, lqr, pid; repeatable.", metavar="NAME", show_default="gprl"),
+        typer.Option(
+            help="gprl, fgprl, fpsrl, psonn, lqr, pid; repeatable.", metavar="NAME", show_default="gprl"
+        ),
     ] = None,
     budget: Annotated[
         str | None,

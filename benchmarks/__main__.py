@@ -15,6 +15,7 @@ from benchmarks.job import (
 from benchmarks.measure import Timing, Work, measure, on_all_cores
 from benchmarks.peak import multiply_adds, peak_runner
 from benchmarks.peers import jax_runner, numpy_runner, torch_runner
+from benchmarks.planning import decision, default_pilot
 from clearloop.kernels.engine import roll_out, threads
 
 PEAK_REPEATS = 20_000_000
@@ -46,6 +47,7 @@ def main() -> None:
     print(f" through the paper's networks, {cores} cores, best of {REPETITIONS}\n")
     print_peers(times, workload.steps, cores)
     print_growth()
+    print_planning()
     print_start()
     noise = max(timing.noise for timing in times.values())
     print(f"\nThe typical repetition was up to {noise:.0%} slower than the best: {_verdict(noise)}.")
@@ -80,6 +82,19 @@ def print_growth() -> None:
     times = measure(works, 3 * REPETITIONS)
     growth = ", ".join(f"{name} {times[name].best / times[''].best:.2f}" for name in base)
     print(f"Time after doubling, 2 +- 15 %: {growth}")
+
+
+def print_planning() -> None:
+    """A planner must decide before the next step is due."""
+    pilot = default_pilot()
+    timing = measure({"decision": decision(pilot)}, 20 * REPETITIONS)["decision"]
+    planner = pilot.planner
+    swarm = f"{planner.particles} particles x {planner.rounds} rounds x {planner.horizon} steps"
+    models = "1 model" if planner.members == 1 else f"{planner.members} models"
+    print(
+        f"A plan ({swarm}, {models}) on one core: {1e3 * timing.best:.1f} ms, typically "
+        f"{1e3 * timing.median:.1f} (bar {1e3 * pilot.task.dt:.0f} ms)"
+    )
 
 
 def print_start() -> None:

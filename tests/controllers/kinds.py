@@ -48,6 +48,16 @@ TEXTS = {
     {"weights": [[3.0, 0.1]], "bias": [-1.4]}],
   "outputs": {"force": {"scale": 10.0}}
 }""",
+    "greedy-q": """{
+  "clearloop": 1, "kind": "greedy-q", "setpoint": {"rho": 0.2},
+  "inputs": ["theta", "theta_dot", "rho", "rho_dot[t-1]"],
+  "layers": [
+    {"weights": [[6.1, 1.9, 0.8, 0.7, -0.11], [-6.3, -1.8, -0.9, -0.6, 0.12], [1, 0.2, 0.3, 0.1, 0.02]],
+     "bias": [-0.5, -0.55, 0.05], "activation": "relu"},
+    {"weights": [[-1.5, -1.2, 0.1], [-0.9, -1.1, 0.03]], "bias": [0.2, 0.3], "activation": "sigmoid"},
+    {"weights": [[2.0, 0.5]], "bias": [0.1]}],
+  "outputs": {"force": [-10, -3.5, 0, 3.5, 10]}
+}""",
 }
 
 KINDS: dict[str, Controller] = {name: from_json(text) for name, text in TEXTS.items()}

@@ -55,9 +55,8 @@ def fuzzies(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> dict[str, Any]:
-    inputs = draw(some())
-    widths = [len(inputs), *draw(st.lists(st.integers(1, 3), max_size=3)), 1]
+def stacks(draw: st.DrawFn, widths: list[int]) -> list[dict[str, Any]]:
+    """Layers of these widths, the input's first."""
     layers = []
     for before, after in pairwise(widths):
         row = st.lists(numbers(), min_size=before, max_size=before)
@@ -67,7 +66,22 @@ def networks(draw: st.DrawFn) -> dict[str, Any]:
         }
         activation = draw(st.sampled_from([None, "identity", "relu", "tanh", "sigmoid"]))
         layers.append({**layer, "activation": activation} if activation else layer)
+    return layers
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> dict[str, Any]:
+    inputs = draw(some())
+    layers = draw(stacks([len(inputs), *draw(st.lists(st.integers(1, 3), max_size=3)), 1]))
     return {"inputs": inputs, "layers": layers, "outputs": {"force": draw(optional(scale=numbers()))}}
+
+
+@st.composite
+def greedies(draw: st.DrawFn) -> dict[str, Any]:
+    inputs = draw(some())
+    levels = draw(st.lists(numbers(), min_size=1, max_size=4))
+    layers = draw(stacks([len(inputs) + 1, *draw(st.lists(st.integers(1, 3), max_size=3)), 1]))
+    return {"inputs": inputs, "layers": layers, "outputs": {"force": levels}}
 
 
 def optional(**fields: SearchStrategy[Any]) -> SearchStrategy[dict[str, Any]]:
@@ -92,7 +106,14 @@ def equations() -> SearchStrategy[dict[str, Any]]:
     return formulas().map(lambda text: {"outputs": {"force": text}})
 
 
-BODIES = {"equation": equations, "linear": linears, "pid": pids, "fuzzy": fuzzies, "network": networks}
+BODIES = {
+    "equation": equations,
+    "linear": linears,
+    "pid": pids,
+    "fuzzy": fuzzies,
+    "network": networks,
+    "greedy-q": greedies,
+}
 
 
 def tables(kind: str) -> SearchStrategy[dict[str, Any]]:

@@ -12,7 +12,7 @@ from clearloop.controllers import Controller, encode, from_json, load, save, to_
 from tests.controllers import strategies
 from tests.controllers.kinds import CARTPOLE, KINDS
 
-ALL_KINDS = ("equation", "linear", "pid", "fuzzy", "network")
+ALL_KINDS = ("equation", "linear", "pid", "fuzzy", "network", "greedy-q")
 EXAMPLES = settings(max_examples=25, deadline=None)
 
 kinds = pytest.mark.parametrize("kind", ALL_KINDS)
@@ -123,6 +123,7 @@ COMPLEXITIES = {
     "pid": 7 * 3 - 1,
     "fuzzy": 1 + (3 * 4 + 1) * 2 + (3 + 1),
     "network": 3 * (5 + 1) + 2 * (3 + 1) + 2 * (2 + 1) + (2 + 1),
+    "greedy-q": 3 * (5 + 1) + 2 * (3 + 1) + (2 + 1),
 }
 
 

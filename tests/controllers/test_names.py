@@ -73,6 +73,18 @@ UNREADABLE: dict[str, dict[str, Any]] = {
     "controller: layers[0]: expected 1 rows, one for each output": {
         "kind": "network", "inputs": ["theta"], "layers": [{"weights": [[1], [2]], "bias": [0, 0]}],
         "outputs": {"force": {}}},
+    "controller: layers[0]: expected rows of 3 weights, and a bias for each row": {
+        "kind": "greedy-q", "inputs": ["theta", "rho"], "layers": [{"weights": [[1, 2]], "bias": [0]}],
+        "outputs": {"force": [-1, 1]}},
+    "controller: layers[0]: expected 1 rows, one for the value": {
+        "kind": "greedy-q", "inputs": ["theta"], "layers": [{"weights": [[1, 2], [3, 4]], "bias": [0, 0]}],
+        "outputs": {"force": [-1, 1]}},
+    "controller: outputs: expected at most 4,096 combinations of actions": {
+        "kind": "greedy-q", "inputs": ["theta"], "layers": [{"weights": [[1, 2, 3]], "bias": [0]}],
+        "outputs": {"u": [*range(65)], "w": [*range(65)]}},
+    "controller: inputs[1]: 'force' is being chosen; it can be read from [t-1] on": {
+        "kind": "greedy-q", "inputs": ["theta", "force"], "layers": [{"weights": [[1, 2, 3]], "bias": [0]}],
+        "outputs": {"force": [-1, 1]}},
     "controller: outputs: 'the force' cannot be the name of an action": {
         "kind": "equation", "outputs": {"the force": "1"}},
     "controller: outputs.force.loops[0]: missing key 'kp'": {
@@ -91,7 +103,8 @@ UNREADABLE: dict[str, dict[str, Any]] = {
     "controller: name: expected one line of text, of 1 to 200 characters": {
         "kind": "equation", "name": "\x1b[2J", "outputs": {"force": "1"}},
     "controller: kind: 'equatoin' is no kind of controller; did you mean 'equation'?": {"kind": "equatoin"},
-    "controller: missing key 'kind'; the kinds are: equation, linear, fuzzy, pid, network": {},
+    "controller: missing key 'kind'; the kinds are: equation, linear, fuzzy, pid, network, greedy-q,"
+    " planner": {},
 }  # fmt: skip
 
 

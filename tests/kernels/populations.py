@@ -10,6 +10,7 @@ from clearloop.kernels.engine import System
 from clearloop.kernels.layout import (
     CLASSES,
     FUZZY,
+    GREEDY,
     LINEAR,
     NETWORK,
     NETWORKS,
@@ -28,7 +29,7 @@ STATES, ACTIONS, HISTORY, STEPS = ("x", "v"), ("u", "w"), 2, 8
 FEATURES = HISTORY * 4 + 2
 READABLE = [0, 1, 4, 5, 6, 7, 8, 9]  # rows 2 and 3 are the actions about to be chosen
 LIMITS = [[-1.0, 1.0], [-0.5, 2.0]]
-KINDS = ("linear", "program", "fuzzy", "pid", "network", "sequence")
+KINDS = ("linear", "program", "fuzzy", "pid", "network", "greedy", "sequence")
 
 
 def make_rig(dtype: Any) -> Rig:
@@ -49,6 +50,9 @@ def make_population(kind: str, population: int, starts: int, dtype: Any) -> Poli
     elif kind == "network":  # two layers, their sizes, their activations, the inputs
         sizes, code = [2, 3, 7, 2, TANH, RELU, 0, 1, 6], NETWORK
         numbers = rng.normal(0, 1, (population, 4 * 7 + 8 * 2 + 2))
+    elif kind == "greedy":  # the last two of five inputs are the actions; seven of them to choose from
+        sizes, code = [2, 5, 7, 1, TANH, RELU, 0, 1, 6], GREEDY
+        numbers = rng.normal(0, 1, (population, 6 * 7 + 8 * 1 + 7 * 2))
     else:
         numbers, sizes, code = rng.normal(0, 1, (population * starts, STEPS * 2)), [], SEQUENCE
     return policies_of(code, numbers, LIMITS, dtype, sizes)

@@ -97,3 +97,28 @@ def test_a_longer_window_changes_nothing(history: int, dtype: Any) -> None:
     short, long = (of_second(roll(law, "x*u - y[t]", dtype, AIMS, n)) for n in (1, history))
     for a, b in zip(short, long, strict=True):
         assert_close(a, b)
+
+
+@both
+@pytest.mark.parametrize("aims", [None, AIMS], ids=["no setpoints", "setpoints"])
+@pytest.mark.parametrize("n_starts", [3, 300])
+def test_a_past_that_is_given_is_gone_on_from(n_starts: int, aims: Any, dtype: Any) -> None:
+    """From its window after four steps, an episode goes on as if it had never been interrupted."""
+    rig = Rig(("x", "y"), ("u", "w"), 4, dtype)
+    law = ["tanh(y[t-1] - w[t-2]) + 0.5", "0.25*x[t-3] - u[t-1]"]
+    policies = rig.programs([[parse(text) for text in law]], limit=1e6)
+    plant = rig.plant(["u", "w"], ["x[t-2] - u[t-3]*w + y"])
+    starts = np.random.default_rng(0).normal(0, 1, (n_starts, 2))
+    aims = np.zeros((STEPS, 2)) if aims is None else np.array(aims)
+    whole = roll_out(policies, plant, rig.job(starts, STEPS, 1.0, aims), trajectories=True)
+    assert whole.states is not None
+    assert whole.actions is not None
+    assert whole.rewards is not None
+    pairs = [(whole.states[0, 0, :, k], whole.actions[0, 0, :, k]) for k in (4, 3, 2, 1)]
+    windows = np.hstack([part for pair in pairs for part in pair])
+    windows[:, 2:4] = np.nan  # what is being chosen is not read
+    job = rig.job(starts, 2, 1.0, aims[4:])._replace(starts=windows.astype(dtype))
+    rest = roll_out(policies, plant, job, trajectories=True)
+    np.testing.assert_array_equal(rest.states, whole.states[:, :, :, 4:])
+    np.testing.assert_array_equal(rest.actions, whole.actions[:, :, :, 4:])
+    np.testing.assert_array_equal(rest.rewards, whole.rewards[:, :, :, 4:])

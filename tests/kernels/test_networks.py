@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from clearloop.kernels.engine import Rollout, System, roll_out
-from clearloop.kernels.layout import ACTIVATIONS, CLASSES, NETWORK, NETWORKS, VALUE, Networks
+from clearloop.kernels.layout import ACTIVATIONS, CLASSES, GREEDY, NETWORK, NETWORKS, VALUE, Networks
 from clearloop.kernels.network import flatten
 from tests.kernels.rig import Rig, policies_of
 
@@ -148,3 +148,37 @@ def test_of_equal_scores_the_first_class_counts(dtype: Any) -> None:
     )  # fmt: skip
     assert (rollout.returns == 2).all()
     assert not rollout.failed.any()
+
+
+@both
+@pytest.mark.parametrize("actions", [1, 2, 3])
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "relu"])
+def test_a_greedy_controller_takes_the_best_of_its_list(actions: int, activation: str, dtype: Any) -> None:
+    rng = np.random.default_rng(actions)
+    n, listed = 3, rng.uniform(-2, 2, (11, actions)).astype(dtype)
+    layers = draw(rng, (n + actions, 9, 16, 1), (activation, "relu", "identity"), dtype)
+    kinds = [ACTIVATIONS[kind] for _, _, kind in layers]
+    inputs = rng.permutation(n)
+    rig = Rig([f"x{k}" for k in range(n)], [f"u{k}" for k in range(actions)], dtype=dtype)
+    numbers = np.concatenate([flat(layers), listed.ravel()])[None]
+    sizes = [3, n + actions, 9, 16, 1, *kinds, *inputs]
+    policies = policies_of(GREEDY, numbers, [[-1.5, 1.5]] * actions, dtype, sizes)
+    starts = rng.normal(0, 2, (300, n)).astype(dtype)
+    rollout = roll_out(policies, rig.plant(["0"] * n), rig.job(starts), trajectories=True)
+    assert rollout.actions is not None
+    pairs = np.concatenate([np.repeat(starts[:, inputs], 11, axis=0), np.tile(listed, (300, 1))], axis=1)
+    values = forward(layers, pairs).reshape(300, 11)
+    best = listed[values.argmax(axis=1)]
+    sure = np.ptp(np.partition(values, -2, axis=1)[:, -2:], axis=1) > 1e-4
+    np.testing.assert_array_equal(rollout.actions[0, 0, sure, 0], np.clip(best, -1.5, 1.5)[sure])
+    assert sure.mean() > 0.9
+    assert len(np.unique(best, axis=0)) > 3
+
+
+def test_of_equals_a_greedy_controller_takes_the_first() -> None:
+    rig = Rig(["x"], ["u"])
+    numbers = [[0.0, 0.0, 7.0, *(0.3, -0.2, 0.1)]]  # weights of state and action, bias; the list
+    policies = policies_of(GREEDY, numbers, [[-1, 1]], np.float64, [1, 2, 1, ACTIVATIONS["identity"], 0])
+    rollout = roll_out(policies, rig.plant(["0"]), rig.job(np.zeros((5, 1))), trajectories=True)
+    assert rollout.actions is not None
+    assert (rollout.actions == 0.3).all()

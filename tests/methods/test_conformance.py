@@ -15,6 +15,7 @@ from clearloop.methods.gprl import GPRL
 from clearloop.methods.lqr import LQR
 from clearloop.methods.pid import PID
 from clearloop.methods.psonn import PSONN
+from clearloop.methods.psop import PSOP
 from clearloop.methods.registry import METHODS
 from clearloop.methods.swarm import Stage, Stages
 from clearloop.runs.checkpoint import read_state, write_state
@@ -39,6 +40,7 @@ SMALL: dict[str, Method] = {
     "psonn": PSONN(hidden=(3,), stages=STAGES),
     "lqr": LQR(),
     "pid": PID(),
+    "pso-p": PSOP(horizon=8, hold=2, particles=10, rounds=2, tried=4),
 }
 BUDGET = 3_000_000
 

@@ -1,5 +1,6 @@
 """`clearloop evaluate`."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
+from clearloop.cli.terminal import progress
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -48,12 +50,16 @@ def evaluate(
     from clearloop.task import Task
 
     the_task = Task.load(task)
-    result = score(
-        load_controller(controller, the_task),
-        the_task,
-        surrogate=find_surrogate(on, run, the_task),
-        starts=_starts(starts, the_task),
-    )
+    the_controller = load_controller(controller, the_task)
+    plans = the_controller.kind == "planner"  # which takes its time
+    with progress("Planning") if plans else nullcontext() as tell:
+        result = score(
+            the_controller,
+            the_task,
+            surrogate=find_surrogate(on, run, the_task),
+            starts=_starts(starts, the_task),
+            progress=(lambda share: tell(share, "")) if tell else None,
+        )
     if as_json:
         print_json(result.to_dict())
         return

@@ -5,19 +5,23 @@ from clearloop.controllers.encoding import encode
 from clearloop.controllers.equation import Equation
 from clearloop.controllers.file import from_json, load, save, to_json
 from clearloop.controllers.fuzzy import Fuzzy
+from clearloop.controllers.greedy import GreedyQ
 from clearloop.controllers.linear import Linear
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.network import NetworkController
 from clearloop.controllers.pid import PID
+from clearloop.controllers.planner import Planner
 
 __all__ = [
     "PID",
     "Controller",
     "Equation",
     "Fuzzy",
+    "GreedyQ",
     "Linear",
     "Memory",
     "NetworkController",
+    "Planner",
     "encode",
     "from_json",
     "load",

@@ -11,10 +11,17 @@ from clearloop.controllers.features import Features
 from clearloop.errors import ClearloopError
 from clearloop.expression import Program
 from clearloop.expression import encode as encode_formula
-from clearloop.kernels.layout import FUZZY, LINEAR, NETWORK, PID, PROGRAM, Policies
+from clearloop.kernels.layout import FUZZY, GREEDY, LINEAR, NETWORK, PID, PROGRAM, Policies
 from clearloop.task import Task
 
-_KINDS = {"linear": LINEAR, "equation": PROGRAM, "fuzzy": FUZZY, "pid": PID, "network": NETWORK}
+_KINDS = {
+    "linear": LINEAR,
+    "equation": PROGRAM,
+    "fuzzy": FUZZY,
+    "pid": PID,
+    "network": NETWORK,
+    "greedy-q": GREEDY,
+}
 
 
 def encode(
@@ -22,6 +29,8 @@ def encode(
 ) -> Policies:
     """`history`: observations in the engine's window; at least what every controller needs."""
     controllers = [controller.for_task(task) for controller in controllers]
+    if any(controller.kind not in _KINDS for controller in controllers):
+        raise ClearloopError("a planner decides step by step: it cannot be one of a population")
     features = Features(task.state_names, task.action_names, history)
     first = controllers[0]
     sizes = first.sizes(features)

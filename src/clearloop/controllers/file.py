@@ -10,9 +10,11 @@ from pydantic import ValidationError
 from clearloop.controllers.controller import Controller
 from clearloop.controllers.equation import Equation
 from clearloop.controllers.fuzzy import Fuzzy
+from clearloop.controllers.greedy import GreedyQ
 from clearloop.controllers.linear import Linear
 from clearloop.controllers.network import NetworkController
 from clearloop.controllers.pid import PID
+from clearloop.controllers.planner import Planner
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.task.faults import faults_of
@@ -25,11 +27,14 @@ _KINDS: dict[str, type[Controller]] = {
     "fuzzy": Fuzzy,
     "pid": PID,
     "network": NetworkController,
+    "greedy-q": GreedyQ,
+    "planner": Planner,
 }
 
 
 def load(path: str | Path) -> Controller:
-    return from_json(read_text(path, LARGEST_FILE), source=str(path))
+    controller = from_json(read_text(path, LARGEST_FILE), source=str(path))
+    return controller.beside(path) if isinstance(controller, Planner) else controller
 
 
 def save(controller: Controller, path: str | Path) -> None:

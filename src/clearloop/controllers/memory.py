@@ -36,14 +36,15 @@ class Memory:
     def error(self, variable: Variable) -> float:
         """What a name in a formula means: value − setpoint; `rho.setpoint` is the setpoint itself."""
         aim = self._setpoints[0].get(variable.name, 0.0)
-        return aim if variable.part == "setpoint" else self._value(variable.name, variable.lag or 0) - aim
+        return aim if variable.part == "setpoint" else self.value(variable.name, variable.lag or 0) - aim
 
     def errors(self, name: str) -> Iterator[float]:
         """What a PID loop sees: setpoint − value of each time, the latest first."""
         for lag, setpoint in enumerate(self._setpoints):
-            yield setpoint.get(name, 0.0) - self._value(name, lag)
+            yield setpoint.get(name, 0.0) - self.value(name, lag)
 
-    def _value(self, name: str, lag: int) -> float:
+    def value(self, name: str, lag: int) -> float:
+        """Of a state `lag` steps ago, or of an action, at least one step ago."""
         if name in self._actions[0]:
             return self._actions[lag - 1][name]
         seen = self._observations[min(lag, len(self._observations) - 1)]

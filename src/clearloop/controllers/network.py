@@ -1,6 +1,6 @@
 """A small network (sec. 3.5 of the paper): not to be read, but to be compared with."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from clearloop.task.tables import Table, Text
 
 WIDEST, DEEPEST = 10_000, 16  # with coefficients of at most 1e12, no sum exceeds the largest double
 
-_FUNCTIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+FUNCTIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "identity": lambda x: x,
     "relu": lambda x: np.maximum(x, 0.0),
     "tanh": np.tanh,
@@ -34,6 +34,18 @@ class Layer(Table):
     activation: Literal["identity", "relu", "tanh", "sigmoid"] = "identity"
 
 
+def check_layers(layers: Sequence[Layer], width: int, outputs: int, what_for: str) -> None:
+    """Refuse layers that do not fit each other, `width` inputs and as many outputs."""
+    for number, layer in enumerate(layers):
+        if any(len(row) != width for row in layer.weights) or len(layer.bias) != len(layer.weights):
+            what = f"rows of {width} weights, and a bias for each row"
+            raise ClearloopError(f"layers[{number}]: expected {what}")
+        width = len(layer.weights)
+    if width != outputs:
+        what = f"{outputs} rows, one for {what_for}"
+        raise ClearloopError(f"layers[{len(layers) - 1}]: expected {what}")
+
+
 class Scale(Table):
     scale: Coefficient = 1.0
 
@@ -46,15 +58,7 @@ class NetworkController(Controller):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        width = len(self.inputs)
-        for number, layer in enumerate(self.layers):
-            if any(len(row) != width for row in layer.weights) or len(layer.bias) != len(layer.weights):
-                what = f"rows of {width} weights, and a bias for each row"
-                raise ClearloopError(f"layers[{number}]: expected {what}")
-            width = len(layer.weights)
-        if width != len(self.outputs):
-            what = f"{len(self.outputs)} rows, one for each output"
-            raise ClearloopError(f"layers[{len(self.layers) - 1}]: expected {what}")
+        check_layers(self.layers, len(self.inputs), len(self.outputs), "each output")
         return self
 
     @property
@@ -96,7 +100,7 @@ class NetworkController(Controller):
     def respond(self, memory: Memory) -> dict[str, float]:
         values = np.array([memory.error(read_variable(name)) for name in self.inputs])
         for layer in self.layers:
-            values = _FUNCTIONS[layer.activation](np.array(layer.weights) @ values + np.array(layer.bias))
+            values = FUNCTIONS[layer.activation](np.array(layer.weights) @ values + np.array(layer.bias))
         outputs = zip(self.outputs.items(), values.tolist(), strict=True)
         return {name: output.scale * value for (name, output), value in outputs}
 

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
 from clearloop.errors import ClearloopError
+from clearloop.evaluation.planning import pilot_of, with_model
 from clearloop.evaluation.setup import make_job, make_system, window
+from clearloop.evaluation.stepping import Progress, step_through
 from clearloop.kernels.engine import roll_out
 from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.setpoints import setpoint_table
@@ -70,20 +72,25 @@ def evaluate(
     members: Sequence[int] | None = None,
     starts: NDArray[np.float64] | int = 1024,
     workers: int | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Score a controller in double precision on the plant, or on a surrogate: all `members`, or some.
 
-    `starts`: [N, S] states, or how many points of the task's scoring set.
+    `starts`: [N, S] states, or how many points of the task's scoring set. `progress`: for planners, which
+    take their time.
     """
-    controller = controller.for_task(task)
+    controller = with_model(controller.for_task(task), task)
     setpoints = setpoint_table(task, task.horizon, controller.setpoint)
     if surrogate is None and task.gymnasium is not None:
         return _evaluate_environment(controller, task, setpoints, starts)
     history = window(task, [controller])
     points = task.scoring_starts(starts) if isinstance(starts, int) else starts
     job = make_job(task, points, setpoints, history)
-    system = make_system(task, surrogate, history, members)
-    rollout = roll_out(encode([controller], task, history=history), system, job, workers=workers)
+    if (pilot := pilot_of(controller)) is not None:
+        rollout = step_through(pilot, job, surrogate, members, workers=workers, progress=progress)
+    else:
+        system = make_system(task, surrogate, history, members)
+        rollout = roll_out(encode([controller], task, history=history), system, job, workers=workers)
     on = "system" if surrogate is None else "model"
     return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from clearloop.controllers import Controller, encode
 from clearloop.controllers.reading import check_names
 from clearloop.errors import ClearloopError
+from clearloop.evaluation.planning import pilot_of, with_model
 from clearloop.evaluation.setup import make_job, make_system, window
+from clearloop.evaluation.stepping import step_through
 from clearloop.kernels.engine import roll_out
 from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.setpoints import setpoint_table
@@ -81,7 +83,7 @@ def simulate(
     """Run a controller from one start, 0 where not named, with setpoints that may change on the way."""
     check_names("start", start or {}, "a state", task.state_names)
     check_names("setpoint", {change.name for change in setpoints}, "a state with a setpoint", task.setpoints)
-    controller = controller.for_task(task)
+    controller = with_model(controller.for_task(task), task)
     table = setpoint_table(task, steps or task.horizon, controller.setpoint)
     for name, value, step in sorted(setpoints, key=lambda change: change.step):
         table[step:, task.state_names.index(name)] = value
@@ -90,8 +92,11 @@ def simulate(
     history = window(task, [controller])
     point = np.array([[(start or {}).get(name, 0.0) for name in task.state_names]])
     job = make_job(task, point, table, history)
-    system = make_system(task, surrogate, history)
-    rollout = roll_out(encode([controller], task, history=history), system, job, trajectories=True)
+    if (pilot := pilot_of(controller)) is not None:
+        rollout = step_through(pilot, job, surrogate)
+    else:
+        system = make_system(task, surrogate, history)
+        rollout = roll_out(encode([controller], task, history=history), system, job, trajectories=True)
     parts = (rollout.states, rollout.actions, rollout.rewards)
     states, actions, rewards = (np.asarray(part)[:, 0, 0] for part in parts)
     return Trajectory(task, controller, states, actions, rewards, table)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 LANES = 256  # stepped together: enough to hide the cost of decoding, few enough for the first-level cache
 
-LINEAR, PROGRAM, FUZZY, PID, NETWORK, SEQUENCE = range(6)
+LINEAR, PROGRAM, FUZZY, PID, NETWORK, GREEDY, SEQUENCE = range(7)
 NETWORKS, DERIVATIVE = range(2)
 FORMULA, CLASSES, VALUE = range(3)
 IDENTITY, RELU, TANH, SIGMOID = range(4)
@@ -26,7 +26,8 @@ class Policies(NamedTuple):
 
     kind: int
     numbers: Array
-    """[P, n] what distinguishes them; the order is given where each kind is run, in `policies.py`"""
+    """[P, n] what distinguishes them; the order is given where each kind is run, in `policies.py` and
+    `network_policies.py`"""
     sizes: Array
     """[m] int64: counts that the whole population shares"""
     code: Array
@@ -86,7 +87,7 @@ class Job(NamedTuple):
     """Everything but the controllers that a rollout needs."""
 
     starts: Array
-    """[N, S]"""
+    """[N, S]; or [N, H (S + A)] with a past: for each lag the states and actions of that time"""
     setpoints: Array
     """[T, S] at each step; 0 for states without one"""
     discount: float

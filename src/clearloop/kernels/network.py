@@ -68,6 +68,15 @@ def forward(
         source = target
 
 
+@inlined
+def length(sizes: Any) -> int:
+    """Of a network's flat array."""
+    count = 0
+    for k in range(sizes.size - 1):
+        count += (sizes[k] + 1) * sizes[k + 1]
+    return count
+
+
 def flatten(weights: list[Any], biases: list[Any]) -> Any:
     """The flat array of a network whose layers have weights [outputs, inputs]."""
     return np.concatenate(

@@ -11,11 +11,10 @@ import numpy as np
 from clearloop.kernels import arithmetic
 from clearloop.kernels.compilation import inlined, part
 from clearloop.kernels.interpreter import run_tile
-from clearloop.kernels.layout import FUZZY, LINEAR, NETWORK, PID, PROGRAM
-from clearloop.kernels.network import forward
-from clearloop.kernels.panel import BLOCK
-from clearloop.kernels.rows import inside, load, splat, store
-from clearloop.kernels.vectors import VECTOR, maximum, minimum, where
+from clearloop.kernels.layout import FUZZY, GREEDY, LINEAR, NETWORK, PID, PROGRAM
+from clearloop.kernels.network_policies import greedy, network
+from clearloop.kernels.rows import load, put, splat, store
+from clearloop.kernels.vectors import VECTOR, maximum, minimum
 
 
 @inlined
@@ -50,19 +49,15 @@ def act(
     elif kind == PID:
         _pid(numbers, p, sizes, step, n_actions, rows, at, lo, hi)
     elif kind == NETWORK:
-        _network(numbers, p, sizes, n_actions, rows, at, lo, hi)
+        network(numbers, p, sizes, n_actions, rows, at, lo, hi)
+    elif kind == GREEDY:
+        greedy(numbers, p, sizes, n_actions, rows, at, lo, hi)
     else:
         _sequence(numbers, begin, step, n_actions, rows, at, lo, hi)
     for a in range(n_actions):
         low, high = policies.limits[a, 0], policies.limits[a, 1]
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
             store(rows, at.action + a, i, minimum(maximum(load(rows, at.action + a, i), low), high))
-
-
-@inlined
-def _put(rows: Any, row: int, i: int, value: Any, lo: int, hi: int) -> None:
-    """Store those lanes of the vector at i that are in [lo, hi)."""
-    store(rows, row, i, where(inside(i, lo, hi), value, load(rows, row, i)))
 
 
 @inlined
@@ -74,7 +69,7 @@ def _linear(numbers: Any, p: int, used: Any, n_actions: int, rows: Any, at: Any,
             total = splat(rows, numbers[p, first])
             for k in range(used.size):
                 total += numbers[p, first + 1 + k] * load(rows, at.features + used[k], i)
-            _put(rows, at.action + a, i, total, lo, hi)
+            put(rows, at.action + a, i, total, lo, hi)
 
 
 @part
@@ -84,7 +79,7 @@ def _programs(policies: Any, p: int, n_actions: int, rows: Any, at: Any, lo: int
         start, stop = policies.spans[p, a], policies.spans[p, a + 1]
         run_tile(policies.code, policies.operand, start, stop, rows, at.features, at.stack, begin, end)
         for i in range(begin, end, VECTOR):
-            _put(rows, at.action + a, i, load(rows, at.stack, i), lo, hi)
+            put(rows, at.action + a, i, load(rows, at.stack, i), lo, hi)
 
 
 @part
@@ -126,7 +121,7 @@ def _fuzzy(
             weights += m
             total += numbers[p, first + 2 + r * per_rule] * m
         value = numbers[p, first] * arithmetic.tanh(numbers[p, first + 1] * (total / weights))
-        _put(rows, output, i, value, lo, hi)
+        put(rows, output, i, value, lo, hi)
 
 
 @part
@@ -140,7 +135,7 @@ def _pid(
     begin = lo // VECTOR * VECTOR
     for a in range(n_actions):
         for i in range(begin, hi, VECTOR):
-            _put(rows, at.action + a, i, splat(rows, 0), lo, hi)
+            put(rows, at.action + a, i, splat(rows, 0), lo, hi)
     for k in range(sizes.size // 2):
         output, x = at.action + sizes[2 * k], at.features + sizes[2 * k + 1]
         weight, kp, ki, kd = (
@@ -156,30 +151,10 @@ def _pid(
             before = error if step == 0 else load(rows, last, i)
             recent = load(rows, total, i) + (error - load(rows, oldest, i))
             value = weight * (kp * error + ki * recent + kd * (error - before))
-            _put(rows, output, i, load(rows, output, i) + value, lo, hi)
-            _put(rows, total, i, recent, lo, hi)
-            _put(rows, oldest, i, error, lo, hi)
-            _put(rows, last, i, error, lo, hi)
-
-
-@part
-def _network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
-    """sizes: number of layers L, L + 1 sizes, L activations, the features that enter.
-
-    numbers[p]: the network (`network.py`), then a scale for each action.
-    """
-    layers = sizes[0]
-    shape, activations = sizes[1 : layers + 2], sizes[layers + 2 : 2 * layers + 2]
-    begin, end = lo // BLOCK * BLOCK, (hi + BLOCK - 1) // BLOCK * BLOCK
-    for k in range(shape[0]):
-        feature = at.features + sizes[2 * layers + 2 + k]
-        for i in range(begin, end, VECTOR):
-            store(rows, at.stack + k, i, load(rows, feature, i))
-    forward(numbers[p], 0, shape, activations, rows, at.stack, at.scores, at.hidden, at.widest, begin, end)
-    for a in range(n_actions):
-        scale = numbers[p, numbers.shape[1] - n_actions + a]
-        for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
-            _put(rows, at.action + a, i, scale * load(rows, at.scores + a, i), lo, hi)
+            put(rows, output, i, load(rows, output, i) + value, lo, hi)
+            put(rows, total, i, recent, lo, hi)
+            put(rows, oldest, i, error, lo, hi)
+            put(rows, last, i, error, lo, hi)
 
 
 @part

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clearloop.kernels.layout import LINEAR, NETWORK, Policies
+from clearloop.kernels.layout import GREEDY, LINEAR, NETWORK, Policies
 from clearloop.kernels.network import fold
 
 
@@ -17,8 +17,9 @@ def plain(value: Any, dtype: Any) -> Any:
     if isinstance(value, tuple):
         return type(value)(*(plain(each, dtype) for each in value))
     if isinstance(value, np.ndarray):
-        whole = np.issubdtype(value.dtype, np.integer)
-        return np.require(value, np.int64 if whole else dtype, ["C", "A", "W"])
+        wanted = np.int64 if value.dtype.kind in "iu" else dtype
+        fits = value.dtype == wanted and value.flags.carray
+        return value if fits else np.require(value, wanted, ["C", "A", "W"])
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -29,9 +30,9 @@ def lighter(policies: Policies) -> Policies:
         used = np.flatnonzero(numbers[:, :, 1:].any(axis=(0, 1)))
         fewer = numbers[:, :, [0, *(1 + used)]].reshape(len(numbers), -1)
         return policies._replace(numbers=np.ascontiguousarray(fewer), sizes=used)
-    if policies.kind == NETWORK:
-        layers, outputs = policies.sizes[0], len(policies.limits)
+    if policies.kind in (NETWORK, GREEDY):
+        layers = policies.sizes[0]
         sizes, activations = np.split(policies.sizes[1 : 2 * layers + 2], [layers + 1])
-        networks = fold(policies.numbers[:, :-outputs], sizes, activations)
-        return policies._replace(numbers=np.hstack([networks, policies.numbers[:, -outputs:]]))
+        networks, others = np.split(policies.numbers, [int((sizes[:-1] + 1) @ sizes[1:])], axis=1)
+        return policies._replace(numbers=np.hstack([fold(networks, sizes, activations), others]))
     return policies

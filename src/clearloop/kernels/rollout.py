@@ -32,9 +32,8 @@ def roll_tiles(
     outcome: Any,
 ) -> None:
     """Step the tiles [first, last) through the horizon."""
-    n_starts, n_states = job.starts.shape
-    n_actions = policies.limits.shape[0]
-    steps = job.setpoints.shape[0]
+    n_starts, n_actions = job.starts.shape[0], policies.limits.shape[0]
+    steps, n_states = job.setpoints.shape
     population = policies.numbers.shape[0] // (n_starts if policies.kind == SEQUENCE else 1)
     count = population * n_starts
     tiles = (count + LANES - 1) // LANES
@@ -44,7 +43,7 @@ def roll_tiles(
         lanes = min(LANES, count - begin)
         width = (lanes + BLOCK - 1) // BLOCK * BLOCK
         offset = member * count + begin
-        _begin(begin, lanes, job.starts, job.history, n_actions, rows, at, width)
+        _begin(begin, lanes, job.starts, n_states, job.history, n_actions, rows, at, width)
         if recording:
             _record(0, offset, lanes, n_states, n_actions, rows, at, outcome)
         gain = rows.dtype.type(1)
@@ -74,24 +73,36 @@ def roll_tiles(
 
 @part
 def _begin(
-    begin: int, lanes: int, starts: Any, history: int, n_actions: int, rows: Any, at: Any, width: int
+    begin: int,
+    lanes: int,
+    starts: Any,
+    n_states: int,
+    history: int,
+    n_actions: int,
+    rows: Any,
+    at: Any,
+    width: int,
 ) -> None:
-    """The first observation repeated, past actions 0. Lanes beyond the last repeat it."""
-    n_starts, n_states = starts.shape
+    """The window that is given, or the first observation repeated, past actions 0.
+
+    Lanes beyond the last repeat it.
+    """
+    n_starts, n_given = starts.shape
     each, present = n_states + n_actions, at.frame + n_states
     for row in range(at.frame, at.slopes):
         for i in range(0, width, VECTOR):
             store(rows, row, i, 0)
-    for j in range(n_states):
+    for j in range(n_given):
         start = begin % n_starts
         for i in range(lanes):
             rows[present + j, i] = starts[start, j]
             start = start + 1 if start + 1 < n_starts else 0
         for i in range(lanes, width):
             rows[present + j, i] = rows[present + j, lanes - 1]
-        for lag in range(1, history):
+    for row in range(n_given, history * each):
+        if row % each < n_states:
             for i in range(0, width, VECTOR):
-                store(rows, present + lag * each + j, i, load(rows, present + j, i))
+                store(rows, present + row, i, load(rows, present + row % each, i))
 
 
 @part

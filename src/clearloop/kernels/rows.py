@@ -6,9 +6,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from clearloop.kernels.compilation import emitted
+from clearloop.kernels.compilation import emitted, inlined
 from clearloop.kernels.layout import LANES
-from clearloop.kernels.vectors import INT32, INT64, MASK, VECTOR, Vector, broadcast
+from clearloop.kernels.vectors import INT32, INT64, MASK, VECTOR, Vector, broadcast, where
 
 LINE = 64  # bytes
 
@@ -80,3 +80,9 @@ def inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
         return builder.and_(builder.icmp_signed(">=", lanes, lo), builder.icmp_signed("<", lanes, hi))
 
     return MASK(types.intp, types.intp, types.intp), generate
+
+
+@inlined
+def put(rows: Any, row: int, i: int, value: Any, lo: int, hi: int) -> None:
+    """Store those lanes of the vector at i that are in [lo, hi)."""
+    store(rows, row, i, where(inside(i, lo, hi), value, load(rows, row, i)))

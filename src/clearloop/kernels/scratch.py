@@ -2,21 +2,32 @@
 
 import numpy as np
 
-from clearloop.kernels.layout import FUZZY, NETWORK, PID, Dynamics, Job, Networks, Policies, Reward, Rows
+from clearloop.kernels.layout import (
+    FUZZY,
+    GREEDY,
+    NETWORK,
+    PID,
+    Dynamics,
+    Job,
+    Networks,
+    Policies,
+    Reward,
+    Rows,
+)
 
 
 def plan_rows(policies: Policies, dynamics: Dynamics, reward: Reward, job: Job) -> tuple[int, Rows]:
     """How many rows, and the places in them."""
-    n_states, n_actions = job.starts.shape[1], len(policies.limits)
+    n_states, n_actions = job.setpoints.shape[1], len(policies.limits)
     window = job.history * (n_states + n_actions)
     stack = max(_longest(spans) for spans in (policies.spans, dynamics.spans, reward.spans))
     widest = max(_widest(dynamics.networks), _widest(reward.networks))
     loops, ring = 0, 0
     if policies.kind == FUZZY:
         stack = max(stack, int(policies.sizes.max()))
-    elif policies.kind == NETWORK:
+    elif policies.kind in (NETWORK, GREEDY):
         sizes = policies.sizes[1 : policies.sizes[0] + 2]
-        stack, widest = max(stack, int(sizes[0])), max(widest, int(sizes[1:].max()))
+        stack, widest = max(stack, int(sizes[0]) + 1), max(widest, int(sizes[1:].max()))
     elif policies.kind == PID:
         loops, ring = policies.sizes.size // 2, int(policies.numbers[:, 4::5].max())
     counts = {

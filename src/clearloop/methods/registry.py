@@ -8,6 +8,7 @@ from clearloop.methods.lqr import LQR
 from clearloop.methods.method import Method
 from clearloop.methods.pid import PID
 from clearloop.methods.psonn import PSONN
+from clearloop.methods.psop import PSOP
 
 METHODS: dict[str, type[Method]] = {
     "gprl": GPRL,
@@ -16,6 +17,7 @@ METHODS: dict[str, type[Method]] = {
     "psonn": PSONN,
     "lqr": LQR,
     "pid": PID,
+    "pso-p": PSOP,
 }
 
 

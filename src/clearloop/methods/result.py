@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clearloop.controllers import Controller
+from clearloop.controllers import Controller, Planner
 from clearloop.data import Batch
 from clearloop.evaluation import Evaluation, evaluate
 from clearloop.methods.method import Candidate
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 JUDGED_STARTS = 1024
+PLANNED_STARTS = 128  # the first of them: a planner takes a thousand times as long as other controllers
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def judge(
     front: list[tuple[Controller, Evaluation]] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
         controller = candidate.controller
-        judged = evaluate(controller, task, surrogate=surrogate, members=members, starts=starts)
+        some = starts[: _affordable(controller)]
+        judged = evaluate(controller, task, surrogate=surrogate, members=members, starts=some)
         if (
             front
             and front[-1][0].complexity == controller.complexity
@@ -113,13 +115,15 @@ def judge(
         if not front or judged.penalty < front[-1][1].penalty:
             front.append((controller, judged))
     scoring = task.scoring_starts() if task.start_box is not None else starts
-    points = [
-        Point(
-            controller,
-            judged,
-            evaluate(controller, task, surrogate=surrogate, members=members, starts=scoring),
-            evaluate(controller, task) if task.plant is not None else None,
-        )
-        for controller, judged in front
-    ]
+    points = []
+    for controller, judged in front:
+        n = _affordable(controller)
+        model = evaluate(controller, task, surrogate=surrogate, members=members, starts=scoring[:n])
+        system = evaluate(controller, task, starts=n) if task.plant is not None else None
+        points.append(Point(controller, judged, model, system))
     return Result(method, tuple(points), steps)
+
+
+def _affordable(controller: Controller) -> int:
+    """Starts to judge it from."""
+    return PLANNED_STARTS if isinstance(controller, Planner) else JUDGED_STARTS

@@ -1,7 +1,7 @@
 """The front of a run: controllers of all its methods, what each costs, and which one to take."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -117,12 +117,13 @@ def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
     """All were judged from the same starts: every method's generator has the same seed."""
     if not points:
         raise ClearloopError("the search found no controller: give it a larger --budget")
-    costs = [point.judged.penalties.mean(axis=0) for point in points]  # [N], the mean over members
+    shared = min(point.judged.penalties.shape[1] for point in points)  # planners are judged from fewer
+    costs = [point.judged.penalties[:, :shared].mean(axis=0) for point in points]  # [N], over members
     best = min(costs, key=lambda cost: float(cost.mean()))
     rows = []
     for number, (point, cost) in enumerate(zip(points, costs, strict=True), 1):
         extra = cost - best
         se = float(extra.std(ddof=1) / np.sqrt(extra.size)) if extra.size > 1 else None
-        error = point.judged.standard_error
-        rows.append(Judged(f"{number:03d}", point.judged.penalty, error, float(extra.mean()), se))
+        judged = replace(point.judged, penalties=point.judged.penalties[:, :shared])
+        rows.append(Judged(f"{number:03d}", judged.penalty, judged.standard_error, float(extra.mean()), se))
     return tuple(rows)

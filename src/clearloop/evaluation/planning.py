@@ -1,0 +1,167 @@
+"""Particle swarm optimisation policy (PSO-P, sec. 3.4 of the paper): what a planner does at every step.
+
+(i) A swarm searches the action sequence x = (a_t, …, a_t+T−1) that costs least on the model; (ii) its first
+action is applied; (iii) the plant moves on, and so it goes. A plan keeps each action for some steps, counted
+from the start of the episode: so the rest of a plan is a plan for the next step, where the swarm begins with
+the best of them. Many plants are planned for at once, in single precision.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from clearloop.controllers import Controller, Planner
+from clearloop.controllers.planner import PlannerMemory
+from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.errors import ClearloopError, quoted
+from clearloop.evaluation.swarms import Swarms
+from clearloop.expression import Variable
+from clearloop.kernels.engine import roll_out
+from clearloop.kernels.layout import Job
+from clearloop.plants.lowering import reward_window
+from clearloop.plants.sequences import fixed_actions
+from clearloop.surrogate import Surrogate
+from clearloop.task import Task
+
+SPEED, SLOW = 0.25, 0.05  # of particles that begin anywhere, and of those that know where; shares of a range
+
+
+class Plans(NamedTuple):
+    """P plans for each of N plants, the best first, as shares of the actions' ranges."""
+
+    step: int
+    """of the episode, that they begin with"""
+    shares: Floats
+    """[P, N, T, A]"""
+
+    def of(self, plants: Flags) -> "Plans":
+        return Plans(self.step, self.shares[:, plants])
+
+    def rest(self) -> "Plans":
+        """What is left of them in the next step; the last action is kept for one more."""
+        return Plans(self.step + 1, np.concatenate([self.shares[:, :, 1:], self.shares[:, :, -1:]], axis=2))
+
+
+class ModelPilot:
+    """Plans for a planner, on the model that it is given."""
+
+    def __init__(self, planner: Planner, task: Task, surrogate: Surrogate) -> None:
+        """`planner`: as `for_task` gives it."""
+        members = surrogate.search_members[: planner.members]
+        if len(members) < planner.members:
+            raise ClearloopError(f"members: the model has {len(members)} to plan with, not {planner.members}")
+        self.planner, self.task = planner, task
+        self.history = max(task.history, reward_window(task))
+        self.limits = np.array([planner.limits[name] for name in task.action_names])
+        self.system = surrogate.system(np.float32, members, history=self.history)
+        discounts = task.discount ** np.arange(max(planner.horizon, task.horizon))
+        near, far = np.split(discounts, [planner.horizon])
+        least = -task.reward_levels[0] * float(near.sum()) if task.reward_levels else -np.inf
+        self.least = least + 1e-6 * abs(least) if np.isfinite(least) else least
+        """what no plan can cost less than, up to rounding"""
+        absorbing = self.system.dynamics.absorbing
+        self.bill = -(task.failure_level or 0.0) * float(far.sum()) if absorbing else 0.0
+        """what failure costs after the end of a plan"""
+        self.spent = 0
+        """steps of the model"""
+
+    def respond(self, memory: PlannerMemory) -> dict[str, float]:
+        """One step of one plant, in plain Python."""
+        states, actions = self.task.state_names, self.task.action_names
+        window = [
+            memory.value(name, lag) if lag or name in states else 0.0  # the action that is being chosen
+            for lag in range(self.history)
+            for name in (*states, *actions)
+        ]
+        aims = np.array([memory.error(Variable(name, "setpoint")) for name in states])
+        memory.plans = self.decide(np.array([window]), aims, memory.plans)
+        return dict(zip(actions, self.first(memory.plans)[0].tolist(), strict=True))
+
+    def first(self, plans: Plans) -> Floats:
+        """[N, A] the first action of the best plans."""
+        return self._actions(plans.shares[0, :, 0])
+
+    def decide(
+        self, windows: Floats, aims: Floats, last: Plans | None = None, *, workers: int | None = None
+    ) -> Plans:
+        """Plans for plants with these windows [N, H (S + A)], given those of the step before.
+
+        `aims` [S]: the present setpoints, which are taken to last.
+        """
+        planner = self.planner
+        rest = last and last.rest()
+        step = rest.step if rest else 0
+        segments = (step + np.arange(planner.horizon)) // planner.hold - step // planner.hold
+        swarms = self._begin(len(windows), segments, step, rest)
+        going = np.arange(len(windows))
+        for turn in range(planner.rounds):
+            if turn:
+                swarms.move(going)
+            costs = self._costs(windows[going], swarms.positions[:, going], segments, aims, workers)
+            swarms.tell(costs, going)
+            going = going[swarms.best_costs[:, going].min(axis=0) > self.least]
+            if not going.size:
+                break
+        return Plans(step, self._unfolded(swarms.sorted(), segments))
+
+    def _begin(self, plants: int, segments: Ints, step: int, rest: Plans | None) -> Swarms:
+        planner, rng = self.planner, np.random.default_rng([self.planner.seed, step])
+        shape = (planner.particles, 1, (segments[-1] + 1) * len(self.limits))
+        positions, velocities = rng.random(shape), rng.uniform(-SPEED, SPEED, shape)
+        low, high = self.limits.T
+        nothing = np.clip(-low / (high - low), 0.0, 1.0)
+        simple = np.stack([nothing, np.zeros_like(low), np.ones_like(low)])  # no action, the least, the most
+        positions[:3, 0] = np.tile(simple, segments[-1] + 1)[: planner.particles]
+        positions, velocities = (np.repeat(array, plants, axis=1) for array in (positions, velocities))
+        if rest is not None:
+            firsts = np.searchsorted(segments, np.arange(segments[-1] + 1))
+            known = rest.shares[:, :, firsts].reshape(positions.shape)
+            fresh = min(int(planner.particles * planner.fresh), planner.particles - 1)
+            carried = max(1, min(round(planner.particles * planner.carried), planner.particles - fresh))
+            around = planner.particles - fresh - carried
+            reach = planner.spread * np.linspace(1.0, 0.1, around)[:, None, None]
+            near = np.clip(known[:1] + reach * rng.standard_normal((around, *shape[1:])), 0.0, 1.0)
+            positions = np.concatenate([known[:carried], near, positions[:fresh]])
+            velocities[: carried + around] *= SLOW / SPEED
+        return Swarms(positions, velocities, rng)
+
+    def _costs(
+        self, windows: Floats, positions: Floats, segments: Ints, aims: Floats, workers: int | None
+    ) -> Floats:
+        """[P, n] of the plans of n plants: minus the value function of sec. 3.4, the mean over members."""
+        shares = self._unfolded(positions, segments)
+        actions = self._actions(shares).reshape(-1, *shares.shape[2:])
+        aims = np.tile(aims, (len(segments), 1)).astype(np.float32)
+        job = Job(windows.astype(np.float32), aims, self.task.discount, self.history)
+        rollout = roll_out(fixed_actions(actions, self.task), self.system, job, workers=workers)
+        self.spent += rollout.returns.size * len(segments)
+        costs: Floats = np.mean(self.bill * rollout.failed - rollout.returns, axis=0, dtype=np.float64)
+        return costs
+
+    def _unfolded(self, positions: Floats, segments: Ints) -> Floats:
+        """[P, N, T, A] step by step, of [P, N, d] what a swarm searches."""
+        return positions.reshape(*positions.shape[:2], -1, len(self.limits))[:, :, segments]
+
+    def _actions(self, shares: Floats) -> Floats:
+        low, high = self.limits.T
+        actions: Floats = low + shares * (high - low)
+        return actions
+
+
+def with_model(controller: Controller, task: Task, surrogate: Surrogate | None = None) -> Controller:
+    """A planner that can act: with this model, or that of its run. Other controllers as they are."""
+    if not isinstance(controller, Planner) or (controller.pilot and surrogate is None):
+        return controller
+    controller = controller.for_task(task)
+    if surrogate is None:
+        try:
+            surrogate = Surrogate.load(controller.run_directory / "surrogate", task)
+        except ClearloopError as error:
+            raise ClearloopError(f"planner: no model in its run {quoted(controller.run)}: {error}") from error
+    return controller.with_pilot(ModelPilot(controller, task, surrogate))
+
+
+def pilot_of(controller: Controller) -> ModelPilot | None:
+    """What plans for a planner that has its model; None for other controllers."""
+    pilot = controller.pilot if isinstance(controller, Planner) else None
+    return pilot if isinstance(pilot, ModelPilot) else None

@@ -1,0 +1,94 @@
+"""Particle swarm optimisation policy (PSO-P, sec. 3.4 of the paper): a new plan at every step.
+
+Nothing is left to learn when the model is there: the controller is a search, which `evaluation/planning.py`
+does at every step. Its one round here tells what that costs on the model.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from clearloop.controllers import Planner
+from clearloop.evaluation import evaluate
+from clearloop.evaluation.planning import pilot_of, with_model
+from clearloop.methods.method import Candidate, Method, Search, State
+from clearloop.methods.problem import Problem
+from clearloop.task import Task
+
+RUN = ".."  # from where a run keeps its controllers
+
+
+@dataclass(frozen=True, kw_only=True)
+class PSOP(Method):
+    """Settings of the planner; the last one is of the trial."""
+
+    horizon: int | None = None
+    """steps that it looks ahead; none given: six tenths of the task's"""
+    hold: int | None = None
+    """steps for which a plan keeps an action; none given: a tenth of the horizon"""
+    particles: int = 128
+    """plans that are tried in each round"""
+    rounds: int = 16
+    """of the swarm, for each step"""
+    members: int = 1
+    """of the model, for whose mean it plans"""
+    tried: int = 16
+    """starts of the trial"""
+
+    name: ClassVar[str] = "pso-p"
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> "PSOPSearch":
+        return PSOPSearch(problem, self, rng)
+
+    def planner(self, task: Task, *, seed: int) -> Planner:
+        horizon = self.horizon or math.ceil(0.6 * task.horizon)
+        return Planner(
+            run=RUN,
+            outputs=task.action_names,
+            horizon=horizon,
+            hold=self.hold or math.ceil(horizon / 10),
+            particles=self.particles,
+            rounds=self.rounds,
+            members=self.members,
+            seed=seed,
+        )
+
+
+class PSOPSearch(Search):
+    """Done after one round: the planner, and what it costs on a model that it does not plan with."""
+
+    def __init__(self, problem: Problem, settings: PSOP, rng: np.random.Generator) -> None:
+        self.problem, self.tried = problem, settings.tried
+        planner = settings.planner(problem.task, seed=int(rng.integers(2**32)))
+        self.controller = with_model(planner, problem.task, problem.surrogate)
+        self._penalty = math.inf
+
+    def advance(self) -> None:
+        problem, surrogate = self.problem, self.problem.surrogate
+        starts = problem.starts[: self.tried]
+        score = evaluate(
+            self.controller, problem.task, surrogate=surrogate, members=surrogate.search_members[-1:],
+            starts=starts,
+        )  # fmt: skip
+        pilot = pilot_of(self.controller)
+        problem.spent += (pilot.spent if pilot else 0) + len(starts) * problem.task.horizon
+        self._penalty = score.penalty
+
+    @property
+    def done(self) -> bool:
+        return math.isfinite(self._penalty)
+
+    @property
+    def best(self) -> float:
+        return self._penalty
+
+    def candidates(self) -> list[Candidate]:
+        return [Candidate(self.controller, self._penalty)]
+
+    def state(self) -> State:
+        return {"penalty": self._penalty}
+
+    def restore(self, state: State) -> None:
+        self._penalty = state["penalty"]

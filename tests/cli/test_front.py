@@ -6,6 +6,7 @@ import pytest
 
 from clearloop.cli.front import print_front, rounded
 from clearloop.runs import Entry, Front, Judged, Known, RunDirectory
+from clearloop.runs.planned import Beside
 
 LONG = "93.456*theta + 24.0123*theta_dot + 9.8765*min(rho, 0.00012345*rho_dot) - 1234.5678*tanh(rho)"
 
@@ -126,3 +127,26 @@ def test_numbers_are_rounded_and_names_are_not() -> None:
     assert rounded("x1*2.34567 + y_2.error - 10 + z[t-12]") == "x1*2.35 + y_2.error - 10 + z[t-12]"
     assert rounded("0.99999*a - 12345.678*b + 1.5e-07*c") == "1*a - 12346*b + 1.5e-07*c"
     assert rounded("if theta~-0.20001 then +0.9") == "if theta~-0.2 then +0.9"
+
+
+def test_a_planner_stands_beside_the_others_from_its_own_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [
+        entry(1, "lqr", 11, 3.1, 3.2, "70*theta"),
+        entry(2, "gprl", 15, 2.81, 2.86, "77.77*theta + 1e-05*rho"),
+        entry(3, "pso-p", 2048, 2.1, 2.2, "plans 60 steps ahead"),
+    ]
+    known = [Known("gprl", "GPRL equation", 2.87, 2.9028, 0.065, True)]
+    beside = [Beside(name, name == "003", 128, 2.5, 2.4 + 0.1 * n, 0.1) for n, name in
+              enumerate(("001", "002", "003", "gprl"))]  # fmt: skip
+    run = write(tmp_path, entries, known)
+    front = Front.read(run)
+    Front(front.entries, front.judged, front.published, tuple(beside)).write(run)
+    lines = printed(run, 80, capsys)
+    assert lines[0].startswith("The best controller, 002, costs 2.86 on the plant: 11 % less than the simp")
+    at = next(n for n, line in enumerate(lines) if line.startswith("Planner"))
+    assert lines[at : at + 2] == [
+        "Planner    003 plans anew at every step; its figures are from the first 128",
+        "           starts, where it stands beside 002 2.50, GPRL equation 2.70",
+    ]

@@ -11,7 +11,7 @@ from clearloop.methods import Result, learn
 from clearloop.methods.lqr import LQR
 from clearloop.methods.psop import PSOP
 from clearloop.methods.result import JUDGED_STARTS, PLANNED_STARTS
-from clearloop.runs import Front
+from clearloop.runs import Front, RunDirectory
 from tests.controllers.kinds import CARTPOLE
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
 
@@ -67,11 +67,22 @@ def test_it_is_judged_from_fewer_starts_and_compared_on_those(results: list[Resu
     assert point.judged.penalties.shape == point.model.penalties.shape == (1, PLANNED_STARTS)
     assert other.judged.penalties.shape == (1, JUDGED_STARTS)
     front = Front.of(results)
-    fewer = other.judged.penalties[:, :PLANNED_STARTS].mean()
-    assert front.judged[0].penalty == pytest.approx(fewer, abs=1e-12)
-    assert front.judged[1].penalty == point.judged.penalty
-    extra = abs(fewer - point.judged.penalty)
-    assert sorted(row.extra for row in front.judged) == pytest.approx([0.0, extra], abs=1e-12)
+    assert front.planners == [1]
+    fewer = other.judged.penalties[:, :PLANNED_STARTS]
+    assert front.judged[0].extra == 0.0
+    assert front.judged[1].extra == pytest.approx(point.judged.penalty - fewer.mean(), abs=1e-12)
+    beside = other.model.penalties[:, :PLANNED_STARTS].mean()
+    assert [row.penalty_model for row in front.beside] == [beside, point.model.penalty]
+    assert [row.starts for row in front.beside] == [PLANNED_STARTS] * 2
+
+
+def test_it_is_never_the_pick_where_there_is_something_to_read(results: list[Result], tmp_path: Path) -> None:
+    front = Front.of(results)
+    assert front.judged[1].extra < 0  # though it is better
+    assert front.best == front.pick == front.simplest == 0
+    assert Front.of(results[1:]).pick == 0
+    front.write(RunDirectory(tmp_path))
+    assert Front.read(RunDirectory(tmp_path)) == front
 
 
 def test_its_file_stands_in_a_run_and_finds_its_model_there(results: list[Result], tmp_path: Path) -> None:

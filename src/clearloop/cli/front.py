@@ -14,6 +14,7 @@ from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
     from clearloop.runs import Entry, Front, RunDirectory
+    from clearloop.runs.planned import Beside
 
 DIGITS = 3  # of numbers in formulas on the screen; the files have all of them
 NARROWEST = 24  # columns for a formula beside its figures
@@ -70,6 +71,8 @@ def print_front(run: "RunDirectory") -> None:
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
         say(f"Promise    {_kept(front)}", indent=" " * 11)
+    for i in front.planners:
+        say(f"Planner    {_planned(front, i)}", indent=" " * 11)
     typer.echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
 
 
@@ -84,10 +87,23 @@ def _headline(front: "Front") -> str:
     if simplest != best:
         others.append(f"{_compared(cost, _cost(simplest))} the simplest")
     rivals = [known for known in front.published if known.in_paper]
-    if rivals:
+    if rivals and front.best not in front.planners:
         rival = min(rivals, key=lambda known: known.penalty_system)
         others.append(f"{_compared(cost, rival.penalty_system)} the best published, the {rival.title}")
     return f"{said}: {' and '.join(others)}." if others else f"{said}."
+
+
+def _planned(front: "Front", planner: int) -> str:
+    """What a planner costs, and the best of the others from the same starts."""
+    rows = {row.controller: row for row in front.beside}
+    own, best = rows[front.entries[planner].controller], front.entries[front.best].controller
+    titles = {} if rows[best].planner else {best: best}
+    titles |= {known.controller: known.title for known in front.published if known.in_paper}
+    others = [f"{title} {format_penalty(_cost(rows[name]))}" for name, title in titles.items()]
+    return (
+        f"{own.controller} plans anew at every step; its figures are from the first {own.starts} starts"
+        + (f", where it stands beside {', '.join(others)}" if others else "")
+    )
 
 
 def _kept(front: "Front") -> str:
@@ -156,7 +172,7 @@ def _short(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _cost(entry: "Entry") -> float:
+def _cost(entry: "Entry | Beside") -> float:
     """On the plant, where there is one."""
     return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
 

@@ -1,8 +1,8 @@
 """The penalty of a controller: minus the mean discounted return over a set of starts (Eqs. 6 and 7)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,10 @@ class Evaluation:
     def failures(self) -> float:
         """The share of starts that reach failure."""
         return float(self.failed.mean())
+
+    def first(self, starts: int) -> Self:
+        """From the first so many starts alone."""
+        return replace(self, penalties=self.penalties[:, :starts], failed=self.failed[:, :starts])
 
     def to_dict(self) -> dict[str, Any]:
         error = self.standard_error

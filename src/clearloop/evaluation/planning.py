@@ -102,7 +102,9 @@ class ModelPilot:
             going = going[swarms.best_costs[:, going].min(axis=0) > self.least]
             if not going.size:
                 break
-        return Plans(step, self._unfolded(swarms.sorted(), segments))
+        best = swarms.sorted()
+        kept = best.reshape(*best.shape[:2], -1, len(self.limits))
+        return Plans(step, kept.take(segments, axis=2))
 
     def _begin(self, plants: int, segments: Ints, step: int, rest: Plans | None) -> Swarms:
         planner, rng = self.planner, np.random.default_rng([self.planner.seed, step])
@@ -129,18 +131,15 @@ class ModelPilot:
         self, windows: Floats, positions: Floats, segments: Ints, aims: Floats, workers: int | None
     ) -> Floats:
         """[P, n] of the plans of n plants: minus the value function of sec. 3.4, the mean over members."""
-        shares = self._unfolded(positions, segments)
-        actions = self._actions(shares).reshape(-1, *shares.shape[2:])
+        n_actions = len(self.limits)
+        kept = self._actions(positions.reshape(*positions.shape[:2], -1, n_actions)).astype(np.float32)
+        actions = kept.take(segments, axis=2).reshape(-1, len(segments), n_actions)
         aims = np.tile(aims, (len(segments), 1)).astype(np.float32)
         job = Job(windows.astype(np.float32), aims, self.task.discount, self.history)
         rollout = roll_out(fixed_actions(actions, self.task), self.system, job, workers=workers)
         self.spent += rollout.returns.size * len(segments)
         costs: Floats = np.mean(self.bill * rollout.failed - rollout.returns, axis=0, dtype=np.float64)
         return costs
-
-    def _unfolded(self, positions: Floats, segments: Ints) -> Floats:
-        """[P, N, T, A] step by step, of [P, N, d] what a swarm searches."""
-        return positions.reshape(*positions.shape[:2], -1, len(self.limits))[:, :, segments]
 
     def _actions(self, shares: Floats) -> Floats:
         low, high = self.limits.T

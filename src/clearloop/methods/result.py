@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 JUDGED_STARTS = 1024
-PLANNED_STARTS = 128  # the first of them: a planner takes a thousand times as long as other controllers
+PLANNED_STARTS = 128  # the first of them, on one model: planners take a thousand times as long as others
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,11 @@ def judge(
 ) -> Result:
     """Score candidates with the members that the search did not use, on new starts; drop the dominated."""
     starts = draw_starts(task, batch, JUDGED_STARTS, rng)
-    members = surrogate.judge_members
     front: list[tuple[Controller, Evaluation]] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
         controller = candidate.controller
-        some = starts[: _affordable(controller)]
-        judged = evaluate(controller, task, surrogate=surrogate, members=members, starts=some)
+        n, judges = _affordable(controller, surrogate)
+        judged = evaluate(controller, task, surrogate=surrogate, members=judges, starts=starts[:n])
         if (
             front
             and front[-1][0].complexity == controller.complexity
@@ -117,13 +116,14 @@ def judge(
     scoring = task.scoring_starts() if task.start_box is not None else starts
     points = []
     for controller, judged in front:
-        n = _affordable(controller)
-        model = evaluate(controller, task, surrogate=surrogate, members=members, starts=scoring[:n])
+        n, judges = _affordable(controller, surrogate)
+        model = evaluate(controller, task, surrogate=surrogate, members=judges, starts=scoring[:n])
         system = evaluate(controller, task, starts=n) if task.plant is not None else None
         points.append(Point(controller, judged, model, system))
     return Result(method, tuple(points), steps)
 
 
-def _affordable(controller: Controller) -> int:
-    """Starts to judge it from."""
-    return PLANNED_STARTS if isinstance(controller, Planner) else JUDGED_STARTS
+def _affordable(controller: Controller, surrogate: Surrogate) -> tuple[int, Sequence[int]]:
+    """How many starts to judge it from, and by which members."""
+    members = surrogate.judge_members
+    return (PLANNED_STARTS, members[:1]) if isinstance(controller, Planner) else (JUDGED_STARTS, members)

@@ -7,7 +7,7 @@ from clearloop.kernels.layout import SEQUENCE, Policies
 from clearloop.task import Task
 
 
-def fixed_actions(actions: NDArray[np.float64], task: Task) -> Policies:
+def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
     """`actions`: [N, T, A], for each of N starts its own."""
     return Policies(
         kind=SEQUENCE,

@@ -22,6 +22,7 @@ _LARGEST = 16 * 1024 * 1024  # bytes of `run.json`
 _LEFT_OVER = (
     "front.csv",
     "judged.csv",
+    "planned.csv",
     "published.csv",
     "progress.csv",
     "timing.csv",

@@ -1,7 +1,7 @@
 """The front of a run: controllers of all its methods, what each costs, and which one to take."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from clearloop.errors import ClearloopError
 from clearloop.methods import Point, Result
 from clearloop.runs.directory import RunDirectory
+from clearloop.runs.planned import Beside, Scored, beside_planners
 from clearloop.runs.tables import read_table, write_table
 
 
@@ -35,7 +36,7 @@ class Judged:
     penalty: float
     penalty_se: float | None
     extra: float
-    """than the best costs, from the same starts"""
+    """than the best costs that is no planner, from the same starts"""
     extra_se: float | None
 
 
@@ -59,27 +60,45 @@ class Front:
     judged: tuple[Judged, ...]
     """in the same order"""
     published: tuple[Known, ...] = ()
+    beside: tuple[Beside, ...] = ()
+    """where there are planners: all of the front, and what was published, from the planners' starts"""
 
     @classmethod
-    def of(cls, results: Sequence[Result], published: Sequence[Known] = ()) -> Self:
+    def of(
+        cls, results: Sequence[Result], published: Sequence[Known] = (), others: Sequence[Scored] = ()
+    ) -> Self:
+        """`others`: the scores of what was published."""
         rows = [row for result in results for row in result.front.rows()]
         numbered = [Entry(f"{number:03d}", *row[1:]) for number, row in enumerate(rows, 1)]
         points = [point for result in results for point in result.points]
-        return cls(tuple(numbered), _judge(points), tuple(published))
+        scored = [Scored.of(entry.controller, point) for entry, point in zip(numbered, points, strict=True)]
+        judged = _judge(points, [row.planner for row in scored])
+        return cls(tuple(numbered), judged, tuple(published), beside_planners([*scored, *others]))
+
+    @property
+    def planners(self) -> list[int]:
+        names = {row.controller for row in self.beside if row.planner}
+        return [i for i, entry in enumerate(self.entries) if entry.controller in names]
+
+    @property
+    def _eligible(self) -> list[int]:
+        """All but planners; where there is nothing else, these."""
+        planners = self.planners
+        return [i for i in range(len(self.entries)) if i not in planners] or planners
 
     @property
     def best(self) -> int:
-        """Which of the entries is judged to cost least."""
-        return min(range(len(self.judged)), key=lambda i: self.judged[i].penalty)
+        """Which of the entries is judged to cost least, planners aside."""
+        return min(self._eligible, key=lambda i: self.judged[i].penalty)
 
     @property
     def simplest(self) -> int:
-        return min(range(len(self.entries)), key=self._simplicity)
+        return min(self._eligible, key=self._simplicity)
 
     @property
     def pick(self) -> int:
         """The simplest that cannot be told from the best: it costs at most a standard error more."""
-        close = [i for i, row in enumerate(self.judged) if row.extra <= (row.extra_se or 0.0)]
+        close = [i for i in self._eligible if self.judged[i].extra <= (self.judged[i].extra_se or 0.0)]
         return min(close, key=self._simplicity)
 
     def _simplicity(self, i: int) -> tuple[int, float]:
@@ -100,6 +119,8 @@ class Front:
     def write(self, run: RunDirectory) -> None:
         if self.published:
             write_table(run.path / "published.csv", Known, self.published)
+        if self.beside:
+            write_table(run.path / "planned.csv", Beside, self.beside)
         write_table(run.path / "judged.csv", Judged, self.judged)
         write_table(run.path / "front.csv", Entry, self.entries)
 
@@ -109,21 +130,28 @@ class Front:
         judged = read_table(run.path / "judged.csv", Judged)
         if not entries or [row.controller for row in entries] != [row.controller for row in judged]:
             raise ClearloopError(f"{run.path}: damaged: front.csv and judged.csv name different controllers")
-        published = run.path / "published.csv"
-        return cls(entries, judged, read_table(published, Known) if published.exists() else ())
+        published, planned = run.path / "published.csv", run.path / "planned.csv"
+        return cls(
+            entries,
+            judged,
+            read_table(published, Known) if published.exists() else (),
+            read_table(planned, Beside) if planned.exists() else (),
+        )
 
 
-def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
-    """All were judged from the same starts: every method's generator has the same seed."""
+def _judge(points: Sequence[Point], planners: Sequence[bool]) -> tuple[Judged, ...]:
+    """All were judged from the same starts: every method's generator has the same seed. Planners from the
+    first of them only.
+    """
     if not points:
         raise ClearloopError("the search found no controller: give it a larger --budget")
-    shared = min(point.judged.penalties.shape[1] for point in points)  # planners are judged from fewer
-    costs = [point.judged.penalties[:, :shared].mean(axis=0) for point in points]  # [N], over members
-    best = min(costs, key=lambda cost: float(cost.mean()))
+    costs = [point.judged.penalties.mean(axis=0) for point in points]  # [N], over members
+    eligible = [cost for cost, planner in zip(costs, planners, strict=True) if not planner] or costs
+    best = min(eligible, key=lambda cost: float(cost.mean()))
     rows = []
     for number, (point, cost) in enumerate(zip(points, costs, strict=True), 1):
-        extra = cost - best
+        extra = cost - best[: cost.size]
         se = float(extra.std(ddof=1) / np.sqrt(extra.size)) if extra.size > 1 else None
-        judged = replace(point.judged, penalties=point.judged.penalties[:, :shared])
-        rows.append(Judged(f"{number:03d}", judged.penalty, judged.standard_error, float(extra.mean()), se))
+        error = point.judged.standard_error
+        rows.append(Judged(f"{number:03d}", point.judged.penalty, error, float(extra.mean()), se))
     return tuple(rows)

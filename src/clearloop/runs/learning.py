@@ -16,6 +16,7 @@ from clearloop.runs.directory import RunDirectory
 from clearloop.runs.front import Front, Known
 from clearloop.runs.interruption import Interruption
 from clearloop.runs.ledger import Ledger
+from clearloop.runs.planned import Scored
 from clearloop.runs.results import result_from_state, result_to_state
 from clearloop.runs.watching import Tell, Watcher
 from clearloop.surrogate import Surrogate
@@ -62,7 +63,7 @@ def run_method(
 
 def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequence[Result]) -> Front:
     """Write the controllers and the front; checkpoints are no longer needed."""
-    front = Front.of(results, _published(task, surrogate))
+    front = Front.of(results, *_published(task, surrogate))
     folder = run.folder("controllers")
     points = [point for result in results for point in result.points]
     for entry, point in zip(front.entries, points, strict=True):
@@ -79,13 +80,14 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
     return front
 
 
-def _published(task: Task, surrogate: Surrogate) -> list[Known]:
+def _published(task: Task, surrogate: Surrogate) -> tuple[list[Known], list[Scored]]:
     """On the scoring set, like the front."""
-    rows = []
+    rows, scores = [], []
     for known in published_for(task):
         controller = known.load()
         model = evaluate(controller, task, surrogate=surrogate, members=surrogate.judge_members)
         system = evaluate(controller, task)
+        scores.append(Scored(known.file, False, model, system))
         rows.append(
             Known(
                 known.file,
@@ -96,4 +98,4 @@ def _published(task: Task, surrogate: Surrogate) -> list[Known]:
                 known.system is not None,
             )
         )
-    return rows
+    return rows, scores

@@ -58,7 +58,8 @@ class Watcher:
     def __call__(self, search: Search, problem: Problem) -> None:
         over = search.done or problem.spent >= problem.budget
         self._note(search, problem, over)
-        self.tell(News(self.method, problem.share, search.best, self._candidates, over))
+        share = 1.0 if over else problem.share
+        self.tell(News(self.method, share, search.best, self._candidates, over))
         if over or self.interruption.asked or perf_counter() - self._saved >= CHECKPOINT_SECONDS:
             self._keep(search, problem)
         if over:

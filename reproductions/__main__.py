@@ -1,7 +1,7 @@
 """`make reproduce`: all of them; the searches take about an hour on two idle cores."""
 
-from reproductions import invariance, learned_reward, published_controllers, readable_methods
+from reproductions import baselines, invariance, learned_reward, published_controllers, readable_methods
 
 if __name__ == "__main__":
-    for reproduction in (published_controllers, readable_methods, learned_reward, invariance):
+    for reproduction in (published_controllers, readable_methods, baselines, learned_reward, invariance):
         reproduction.main()

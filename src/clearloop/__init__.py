@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from clearloop.methods.fpsrl import FPSRL
     from clearloop.methods.gprl import GPRL
     from clearloop.methods.lqr import LQR
+    from clearloop.methods.nfq import NFQ
     from clearloop.methods.pid import PID
     from clearloop.methods.psonn import PSONN
+    from clearloop.methods.psop import PSOP
     from clearloop.plants.exploration import make_batch
     from clearloop.surrogate import Surrogate
     from clearloop.task import Task
@@ -32,8 +34,10 @@ _HOMES = {
     "FPSRL": "clearloop.methods.fpsrl",
     "GPRL": "clearloop.methods.gprl",
     "LQR": "clearloop.methods.lqr",
+    "NFQ": "clearloop.methods.nfq",
     "PID": "clearloop.methods.pid",
     "PSONN": "clearloop.methods.psonn",
+    "PSOP": "clearloop.methods.psop",
     "Surrogate": "clearloop.surrogate",
     "Task": "clearloop.task",
     "evaluate": "clearloop.evaluation",
@@ -49,8 +53,10 @@ __all__ = [
     "FPSRL",
     "GPRL",
     "LQR",
+    "NFQ",
     "PID",
     "PSONN",
+    "PSOP",
     "Batch",
     "ClearloopError",
     "Controller",

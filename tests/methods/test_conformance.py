@@ -13,6 +13,7 @@ from clearloop.methods.fgprl import FGPRL
 from clearloop.methods.fpsrl import FPSRL
 from clearloop.methods.gprl import GPRL
 from clearloop.methods.lqr import LQR
+from clearloop.methods.nfq import NFQ
 from clearloop.methods.pid import PID
 from clearloop.methods.psonn import PSONN
 from clearloop.methods.psop import PSOP
@@ -40,6 +41,7 @@ SMALL: dict[str, Method] = {
     "psonn": PSONN(hidden=(3,), stages=STAGES),
     "lqr": LQR(),
     "pid": PID(),
+    "nfq": NFQ(hidden=(8,), levels=5, iterations=20, epochs=30),
     "pso-p": PSOP(horizon=8, hold=2, particles=10, rounds=2, tried=4),
 }
 BUDGET = 3_000_000

@@ -72,8 +72,8 @@ def test_it_is_judged_from_fewer_starts_and_compared_on_those(results: list[Resu
     assert front.judged[0].extra == 0.0
     assert front.judged[1].extra == pytest.approx(point.judged.penalty - fewer.mean(), abs=1e-12)
     beside = other.model.penalties[:, :PLANNED_STARTS].mean()
-    assert [row.penalty_model for row in front.beside] == [beside, point.model.penalty]
-    assert [row.starts for row in front.beside] == [PLANNED_STARTS] * 2
+    assert [row.penalty_model for row in front.planned] == [beside, point.model.penalty]
+    assert [row.starts for row in front.planned] == [PLANNED_STARTS] * 2
 
 
 def test_it_is_never_the_pick_where_there_is_something_to_read(results: list[Result], tmp_path: Path) -> None:

@@ -82,3 +82,16 @@ def test_a_problem_counts_steps_and_uses_what_there_is() -> None:
     many = problem.penalties(policies, starts=16, members=99)
     assert problem.spent == 3 * 16 * (1 + 2) * TASK.horizon
     np.testing.assert_allclose(one, many, rtol=1e-6)  # every member is the plant
+
+
+def test_what_is_compared_stands_beside_the_front_however_it_is_judged() -> None:
+    of = [Equation(name=name, outputs={"u0": formula}) for name, formula in (("a", POOR), ("b", GOOD))]
+    candidates = [Candidate(of[0], 0.0), *(Candidate(each, 0.0, compared=True) for each in of)]
+    result = judge("nfq", candidates, TASK, BATCH, MODEL, steps=7, rng=np.random.default_rng(0))
+    assert [point.controller.name for point in result.points] == ["a"]
+    assert [point.controller.name for point in result.beside] == ["a", "b"]
+    assert (
+        result.beside[0].judged.penalty == result.points[0].judged.penalty > result.beside[1].judged.penalty
+    )
+    assert result.best is result.points[0].controller
+    assert len(result.front) == 1

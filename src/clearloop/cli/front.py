@@ -95,7 +95,7 @@ def _headline(front: "Front") -> str:
 
 def _planned(front: "Front", planner: int) -> str:
     """What a planner costs, and the best of the others from the same starts."""
-    rows = {row.controller: row for row in front.beside}
+    rows = {row.controller: row for row in front.planned}
     own, best = rows[front.entries[planner].controller], front.entries[front.best].controller
     titles = {} if rows[best].planner else {best: best}
     titles |= {known.controller: known.title for known in front.published if known.in_paper}

@@ -18,10 +18,15 @@ class Candidate:
     controller: Controller
     penalty: float
     """as the search saw it: optimistic, because it was chosen for it"""
+    compared: bool = False
+    """not for the front: kept beside it by its name, whatever it costs"""
 
 
 class Search(ABC):
     """A search under way. Everything random comes from the generator that it was begun with."""
+
+    latest: float | None = None
+    """the penalty of what the last round found, where that may be worse than what was there before"""
 
     @abstractmethod
     def advance(self) -> None:

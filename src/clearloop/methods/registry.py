@@ -6,6 +6,7 @@ from clearloop.methods.fpsrl import FPSRL
 from clearloop.methods.gprl import GPRL
 from clearloop.methods.lqr import LQR
 from clearloop.methods.method import Method
+from clearloop.methods.nfq import NFQ
 from clearloop.methods.pid import PID
 from clearloop.methods.psonn import PSONN
 from clearloop.methods.psop import PSOP
@@ -17,6 +18,7 @@ METHODS: dict[str, type[Method]] = {
     "psonn": PSONN,
     "lqr": LQR,
     "pid": PID,
+    "nfq": NFQ,
     "pso-p": PSOP,
 }
 

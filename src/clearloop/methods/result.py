@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,8 @@ class Result:
     points: tuple[Point, ...]
     steps: int
     """steps of the model that the search took"""
+    beside: tuple[Point, ...] = ()
+    """not of the front: to be compared with it, each with a name"""
 
     @property
     def best(self) -> Controller:
@@ -101,10 +104,14 @@ def judge(
     """Score candidates with the members that the search did not use, on new starts; drop the dominated."""
     starts = draw_starts(task, batch, JUDGED_STARTS, rng)
     front: list[tuple[Controller, Evaluation]] = []
+    beside: list[tuple[Controller, Evaluation]] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
         controller = candidate.controller
         n, judges = _affordable(controller, surrogate)
         judged = evaluate(controller, task, surrogate=surrogate, members=judges, starts=starts[:n])
+        if candidate.compared:
+            beside.append((controller, judged))
+            continue
         if (
             front
             and front[-1][0].complexity == controller.complexity
@@ -114,13 +121,14 @@ def judge(
         if not front or judged.penalty < front[-1][1].penalty:
             front.append((controller, judged))
     scoring = task.scoring_starts() if task.start_box is not None else starts
-    points = []
-    for controller, judged in front:
+
+    def score(controller: Controller, judged: Evaluation) -> Point:
         n, judges = _affordable(controller, surrogate)
         model = evaluate(controller, task, surrogate=surrogate, members=judges, starts=scoring[:n])
         system = evaluate(controller, task, starts=n) if task.plant is not None else None
-        points.append(Point(controller, judged, model, system))
-    return Result(method, tuple(points), steps)
+        return Point(controller, judged, model, system)
+
+    return Result(method, tuple(starmap(score, front)), steps, tuple(starmap(score, beside)))
 
 
 def _affordable(controller: Controller, surrogate: Surrogate) -> tuple[int, Sequence[int]]:

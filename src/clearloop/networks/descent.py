@@ -15,6 +15,7 @@ import optax
 from numpy.typing import NDArray
 
 from ..errors import ClearloopError
+from .network import Activation
 from .scaling import Array
 from .settings import Loss, Progress, Training
 
@@ -60,7 +61,7 @@ def descend(
     targets, outputs, n = rows.targets.shape
     ensemble = (members, targets)
     state = _begin(rng, ensemble, (len(rows.inputs), *settings.hidden, outputs), settings)
-    shuffle = partial(_minibatches, rng, ensemble, n, min(n, settings.batch_size))
+    shuffle = partial(minibatches, rng, ensemble, n, min(n, settings.batch_size))
     losses = np.empty((settings.epochs, 2, *ensemble))
     order = shuffle()
     for epoch in range(settings.epochs):
@@ -81,12 +82,12 @@ def _rows(inputs: Array, targets: Array) -> Rows:
 def _begin(
     rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...], settings: Training
 ) -> State:
-    layers = _first_layers(rng, ensemble, sizes)
+    layers = first_layers(rng, ensemble, sizes)
     memory = _optimiser(settings, steps=1).init(layers)
     return State(layers, memory, best=layers, best_loss=jnp.full(ensemble, jnp.inf, dtype=jnp.float32))
 
 
-def _first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...]) -> Layers:
+def first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...]) -> Layers:
     """Weights and biases uniform in ±1/√inputs.
 
     From He's larger weights without biases, cart-pole networks end with three to five times the error.
@@ -98,7 +99,7 @@ def _first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tu
     return tuple((uniform(n_in, n_out, n_in), uniform(n_in, n_out)) for n_in, n_out in pairwise(sizes))
 
 
-def _minibatches(rng: np.random.Generator, ensemble: tuple[int, int], n: int, size: int) -> NDArray[np.int32]:
+def minibatches(rng: np.random.Generator, ensemble: tuple[int, int], n: int, size: int) -> NDArray[np.int32]:
     """[steps, M, T, size] the n rows in a random order for each network, without those that fill no batch.
 
     Drawn with NumPy: JAX shuffles by sorting, which on a CPU takes longer than the descent itself.
@@ -141,14 +142,18 @@ def _epoch(
 
 def _loss(layers: Layers, inputs: jax.Array, targets: jax.Array, loss: Loss, settings: Training) -> jax.Array:
     """The mean loss of one network over inputs [features, rows] and targets [outputs, rows]."""
-    *hidden, (w_last, b_last) = layers
-    x = inputs
-    for w, b in hidden:
-        x = ACTIVATIONS[settings.activation](w @ x + b[:, None])
-    outputs = w_last @ x + b_last[:, None]
+    outputs = forward(layers, inputs, settings.activation)
     if loss == "classes":
         return -(targets * jax.nn.log_softmax(outputs, axis=0)).sum(axis=0).mean()
     return jnp.square(outputs - targets).mean()
+
+
+def forward(layers: Layers, x: jax.Array, activation: Activation) -> jax.Array:
+    """Outputs [outputs, rows] of one network for inputs [features, rows]."""
+    *hidden, (w_last, b_last) = layers
+    for w, b in hidden:
+        x = ACTIVATIONS[activation](w @ x + b[:, None])
+    return w_last @ x + b_last[:, None]
 
 
 def _judge(state: State, layers: Layers, memory: Any, judged: jax.Array) -> State:

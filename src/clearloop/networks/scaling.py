@@ -34,5 +34,8 @@ class Scaling:
         """1 / scale; 0 for a constant column."""
         return np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
 
+    def __getitem__(self, columns: slice) -> "Scaling":
+        return Scaling(self.mean[columns], self.scale[columns])
+
     def standardise(self, rows: Array) -> Array:
         return (rows - self.mean) * self.inverse

@@ -60,7 +60,7 @@ class Front:
     judged: tuple[Judged, ...]
     """in the same order"""
     published: tuple[Known, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    planned: tuple[Beside, ...] = ()
     """where there are planners: all of the front, and what was published, from the planners' starts"""
 
     @classmethod
@@ -77,7 +77,7 @@ class Front:
 
     @property
     def planners(self) -> list[int]:
-        names = {row.controller for row in self.beside if row.planner}
+        names = {row.controller for row in self.planned if row.planner}
         return [i for i, entry in enumerate(self.entries) if entry.controller in names]
 
     @property
@@ -119,8 +119,8 @@ class Front:
     def write(self, run: RunDirectory) -> None:
         if self.published:
             write_table(run.path / "published.csv", Known, self.published)
-        if self.beside:
-            write_table(run.path / "planned.csv", Beside, self.beside)
+        if self.planned:
+            write_table(run.path / "planned.csv", Beside, self.planned)
         write_table(run.path / "judged.csv", Judged, self.judged)
         write_table(run.path / "front.csv", Entry, self.entries)
 

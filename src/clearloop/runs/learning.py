@@ -68,6 +68,8 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
     points = [point for result in results for point in result.points]
     for entry, point in zip(front.entries, points, strict=True):
         save(point.controller.for_task(task), folder / f"{entry.controller}.json")
+    for controller in (point.controller for result in results for point in result.beside):
+        save(controller.for_task(task), folder / f"{controller.name}.json")
     front.write(run)
     judges = f"{JUDGED_STARTS:,} other starts"
     if surrogate.track.judge:

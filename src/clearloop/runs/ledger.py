@@ -18,6 +18,8 @@ class Progress:
     """of the model, so far"""
     best: float
     """the lowest penalty so far, as the search sees it"""
+    latest: float | None
+    """the penalty of what the last round found, where that may be higher"""
     front: int
     """how many controllers there are from the simplest to the best"""
     seconds: float

@@ -8,29 +8,35 @@ from clearloop.methods import Point, Result, State
 
 
 def result_to_state(result: Result) -> State:
-    points = [
-        {
-            "controller": to_json(point.controller),
-            "judged": _evaluation_to_state(point.judged),
-            "model": _evaluation_to_state(point.model),
-            "system": point.system and _evaluation_to_state(point.system),
-        }
-        for point in result.points
-    ]
-    return {"method": result.method, "steps": result.steps, "points": points}
+    return {
+        "method": result.method,
+        "steps": result.steps,
+        "points": [_point_to_state(point) for point in result.points],
+        "beside": [_point_to_state(point) for point in result.beside],
+    }
 
 
 def result_from_state(state: State) -> Result:
-    points = [
-        Point(
-            from_json(point["controller"]),
-            Evaluation(**point["judged"]),
-            Evaluation(**point["model"]),
-            point["system"] and Evaluation(**point["system"]),
-        )
-        for point in state["points"]
-    ]
-    return Result(state["method"], tuple(points), state["steps"])
+    points, beside = (tuple(map(_point_from_state, state[name])) for name in ("points", "beside"))
+    return Result(state["method"], points, state["steps"], beside)
+
+
+def _point_to_state(point: Point) -> State:
+    return {
+        "controller": to_json(point.controller),
+        "judged": _evaluation_to_state(point.judged),
+        "model": _evaluation_to_state(point.model),
+        "system": point.system and _evaluation_to_state(point.system),
+    }
+
+
+def _point_from_state(state: State) -> Point:
+    return Point(
+        from_json(state["controller"]),
+        Evaluation(**state["judged"]),
+        Evaluation(**state["model"]),
+        state["system"] and Evaluation(**state["system"]),
+    )
 
 
 def _evaluation_to_state(score: Evaluation) -> dict[str, Any]:

@@ -76,9 +76,11 @@ class Watcher:
     def _note(self, search: Search, problem: Problem, over: bool) -> None:
         row = PROGRESS_ROWS * problem.spent // problem.budget
         if row > self._row or over:
-            self._row, self._candidates = row, search.candidates()
+            self._row = row
+            self._candidates = [one for one in search.candidates() if not one.compared]
+            front = len(self._candidates)
             self.ledger.progress.append(
-                Progress(self.method, problem.spent, search.best, len(self._candidates), self._seconds)
+                Progress(self.method, problem.spent, search.best, search.latest, front, self._seconds)
             )
 
     def _keep(self, search: Search, problem: Problem) -> None:

@@ -1,0 +1,191 @@
+"""Neural fitted Q iteration (NFQ, sec. 3.3 of the paper; Riedmiller 2005).
+
+Q is a network of state and action, fitted again and again to the right side of the Bellman equation, on the
+whole batch with Rprop. No iterate has to be better than the one before it: the paper compares the *last* one
+with the one that is *selected* on the surrogate.
+
+From Q = 0, the k-th iterate is the best return of k steps. What is fitted is its *share*: where Q stands
+between the worst logged reward for all k steps, 0, and the best one for all of them, 1. The network's output
+is that share's logit, so that the loss is a cross-entropy: among good actions, whose shares are close to 1,
+it tells differences that squared errors lose beside the abyss of failure; and no iterate can diverge.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from clearloop.controllers import GreedyQ, encode
+from clearloop.data.cells import Floats
+from clearloop.errors import ClearloopError
+from clearloop.evaluation.experience import Experience, as_errors, experience, total, with_mirror_image
+from clearloop.methods.method import Candidate, Method, Search, State
+from clearloop.methods.problem import Problem
+from clearloop.networks import Network, Scaling
+from clearloop.networks.network import ACTIVATIONS
+from clearloop.surrogate.steps import Steps
+
+SCORED = 256
+"""Starts that each iterate is rolled out from, on all models of the search."""
+
+FINALISTS = 5
+"""The best iterates on the models of the search, among which those that judge select one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NFQ(Method):
+    hidden: tuple[int, ...] = (20, 20)
+    """tanh units of each hidden layer"""
+    levels: int = 9
+    """values of each action, from limit to limit, among which the best is chosen"""
+    iterations: int = 200
+    """how often Q is fitted"""
+    epochs: int = 30
+    """of Rprop, for each fit"""
+    decay: float = 1e-5
+    """what a squared weight costs; without it weights grow from fit to fit, and Q becomes ever steeper"""
+
+    name: ClassVar[str] = "nfq"
+
+    def __post_init__(self) -> None:
+        if self.levels < 2 or min(self.iterations, self.epochs, *self.hidden) < 1:
+            raise ClearloopError(
+                "nfq: levels must be at least 2; hidden units, iterations and epochs at least 1"
+            )
+        if self.decay < 0:
+            raise ClearloopError(f"nfq: decay = {self.decay:g}: must not be negative")
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> "NFQSearch":
+        each = len(problem.starts[:SCORED]) * problem.members * problem.task.horizon
+        problem.budget = min(problem.budget, self.iterations * each)  # more cannot be spent
+        return NFQSearch(problem, self, rng)
+
+
+class Iterate(NamedTuple):
+    q: Network
+    """from standardised states and actions to the logit of Q's share"""
+    penalty: float
+    """of the greedy controller, on the surrogate"""
+
+
+class NFQSearch(Search):
+    """One iterate in each round, rolled out on the surrogate."""
+
+    def __init__(self, problem: Problem, settings: NFQ, rng: np.random.Generator) -> None:
+        from clearloop.networks.rprop import first_network
+
+        self.problem, self.settings = problem, settings
+        self.grid = [np.linspace(low, high, settings.levels) for low, high in problem.task.action_limits]
+        self.steps = _experience(problem)
+        self.scaling = Scaling.of(self.steps.pairs)
+        low, high = self.steps.reward.min(), self.steps.reward.max()
+        self.reward = (self.steps.reward - low) / ((high - low) or 1.0)
+        """[n] from 0, the worst, to 1, the best"""
+        sizes = (self.scaling.mean.size, *settings.hidden, 1)
+        self.last = Iterate(first_network(rng, sizes, "tanh"), np.inf)
+        self.finalists: list[Iterate] = []
+        """from the best on"""
+        self.iteration = 0
+
+    def advance(self) -> None:
+        problem = self.problem
+        q = self._fitted(self._targets())
+        policies = encode([self._controller(q)], problem.task, history=problem.history, dtype=np.float32)
+        self.latest = float(problem.penalties(policies, starts=SCORED)[0])
+        self.last = Iterate(q, self.latest)
+        ranked = sorted([*self.finalists, self.last], key=lambda iterate: iterate.penalty)
+        self.finalists = ranked[:FINALISTS]
+        self.iteration += 1
+
+    def _targets(self) -> Floats:
+        """[n] the share of r + γ max Q(s′, a′): a mean of k rewards, discounted.
+
+        Where failure lasts, all that follow a failing step are the same.
+        """
+        discount, k = self.problem.task.discount, self.iteration + 1
+        rest = discount * total(discount, k - 1)
+        follows = np.where(self.steps.failing, self.reward, self._values_after())
+        shares: Floats = (self.reward + rest * follows) / (1 + rest)
+        return shares
+
+    def _values_after(self) -> Floats:
+        """[n] the share of max Q(s′, a′) by the last iterate."""
+        from clearloop.networks.rprop import highest
+
+        after = self.steps.after
+        of_states, of_actions = self.scaling[: after.shape[1]], self.scaling[after.shape[1] :]
+        choices = of_actions.standardise(np.array(list(product(*self.grid))))
+        return ACTIVATIONS["sigmoid"](highest(self.last.q, of_states.standardise(after), choices))
+
+    def _fitted(self, targets: Floats) -> Network:
+        """From where Q is now."""
+        from clearloop.networks.rprop import rprop
+
+        inputs = self.scaling.standardise(self.steps.pairs)
+        q, _ = rprop(
+            self.last.q, inputs, targets[:, None], loss="shares", epochs=self.settings.epochs,
+            decay=self.settings.decay,
+        )  # fmt: skip
+        return q
+
+    def _controller(self, q: Network, name: str | None = None) -> GreedyQ:
+        task, network = self.problem.task, q.with_scaling(self.scaling, Scaling.none(1))
+        kinds = [*["tanh"] * len(self.settings.hidden), "identity"]
+        layers = zip(network.weights, network.biases, kinds, strict=True)
+        table = {
+            "name": name,
+            "inputs": [str(variable) for variable in self.problem.readable],
+            "layers": [
+                {"weights": w.tolist(), "bias": b.tolist(), "activation": kind} for w, b, kind in layers
+            ],
+            "outputs": {a: levels.tolist() for a, levels in zip(task.action_names, self.grid, strict=True)},
+        }
+        return GreedyQ.model_validate(table).for_task(task)
+
+    @property
+    def done(self) -> bool:
+        return self.iteration >= self.settings.iterations
+
+    @property
+    def best(self) -> float:
+        return self.finalists[0].penalty if self.finalists else np.inf
+
+    def candidates(self) -> list[Candidate]:
+        """*selected*, which is to be chosen by the judges, and may be the last; and *last* itself."""
+        if not self.iteration:
+            return []
+        chosen = [*self.finalists, self.last]
+        selected = [Candidate(self._controller(q, "nfq-selected"), penalty) for q, penalty in chosen]
+        last = Candidate(self._controller(self.last.q, "nfq-last"), self.last.penalty, compared=True)
+        return [*selected, last]
+
+    def state(self) -> State:
+        return {
+            "iteration": self.iteration,
+            "last": _pack(self.last),
+            "finalists": [_pack(iterate) for iterate in self.finalists],
+        }
+
+    def restore(self, state: State) -> None:
+        self.iteration, self.last = state["iteration"], _unpack(state["last"])
+        self.finalists = [_unpack(iterate) for iterate in state["finalists"]]
+
+
+def _experience(problem: Problem) -> Experience:
+    """On the published track as in the paper, whose equation knows no failure that lasts."""
+    task, track = problem.task, problem.surrogate.track
+    steps = Steps.of(task, problem.batch)
+    if task.symmetric and track.mirrored:
+        steps = with_mirror_image(steps)
+    known = experience(task, as_errors(task, steps))
+    return known._replace(failing=known.failing & track.absorbing)
+
+
+def _pack(iterate: Iterate) -> State:
+    q, penalty = iterate
+    return {"penalty": penalty, "weights": list(q.weights), "biases": list(q.biases)}
+
+
+def _unpack(state: State) -> Iterate:
+    return Iterate(Network(tuple(state["weights"]), tuple(state["biases"]), "tanh"), state["penalty"])

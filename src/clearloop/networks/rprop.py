@@ -1,0 +1,129 @@
+"""Rprop (Riedmiller and Braun 1993): descent by the signs of the gradient over the whole batch, in JAX.
+
+Every weight has a step size of its own: it grows while the sign of its gradient stays, and shrinks when it
+changes; then the weight waits for one epoch (the variant called iRprop-).
+"""
+
+from functools import partial
+from itertools import pairwise
+from typing import Literal, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .descent import Layers, forward
+from .network import Activation, Network
+from .scaling import Array
+
+Loss = Literal["squared", "shares"]
+"""squared error; or, for targets from 0 to 1, the cross-entropy of the sigmoid of the outputs"""
+
+GROWTH, SHRINKAGE = 1.2, 0.5
+SMALLEST, LARGEST = 1e-6, 50.0
+
+
+class _Course(NamedTuple):
+    """Every field has the shape of the layers."""
+
+    layers: Layers
+    gradient: Layers
+    """of the last epoch, 0 where its sign had changed"""
+    step: Layers
+
+
+def first_network(
+    rng: np.random.Generator, sizes: tuple[int, ...], activation: Activation, reach: float = 0.5
+) -> Network:
+    """Of inputs, hidden units and outputs; weights and biases uniform in ± reach (Riedmiller 2005)."""
+    pairs = list(pairwise(sizes))
+    weights = tuple(rng.uniform(-reach, reach, (n_out, n_in)) for n_in, n_out in pairs)
+    return Network(weights, tuple(rng.uniform(-reach, reach, n_out) for _, n_out in pairs), activation)
+
+
+def rprop(
+    network: Network,
+    inputs: Array,
+    targets: Array,
+    *,
+    epochs: int,
+    loss: Loss = "squared",
+    decay: float = 0.0,
+    first_step: float = 0.01,
+) -> tuple[Network, float]:
+    """The network after some epochs on inputs [n, features] and targets [n, outputs], in single precision.
+
+    And the mean loss, as it was before the last epoch; in it `decay` times the sum of all squared weights.
+    """
+    layers = cast(
+        Layers,
+        tuple((_single(w), _single(b)) for w, b in zip(network.weights, network.biases, strict=True)),
+    )
+    fitted, lost = _descend(
+        layers, _single(inputs.T), _single(targets.T), epochs, loss, decay, first_step, network.activation
+    )
+    weights, biases = (
+        tuple(np.asarray(array, np.float64) for array in arrays) for arrays in zip(*fitted, strict=True)
+    )
+    return Network(weights, biases, network.activation), float(lost)
+
+
+def highest(network: Network, inputs: Array, choices: Array) -> Array:
+    """[n] the highest first output for inputs [n, features] joined with any of the choices [K, A]."""
+    layers = tuple((_single(w), _single(b)) for w, b in zip(network.weights, network.biases, strict=True))
+    found = _highest(layers, _single(inputs.T), _single(choices), network.activation)
+    return np.asarray(found, np.float64)
+
+
+def _single(array: Array) -> jax.Array:
+    return jnp.asarray(array, jnp.float32)
+
+
+@partial(jax.jit, static_argnames=("epochs", "loss", "activation"))
+def _descend(
+    layers: Layers,
+    x: jax.Array,
+    y: jax.Array,
+    epochs: int,
+    loss: Loss,
+    decay: float,
+    first_step: float,
+    activation: Activation,
+) -> tuple[Layers, jax.Array]:
+    def error(layers: Layers) -> jax.Array:
+        z = forward(layers, x, activation)
+        misses = jnp.square(z - y) if loss == "squared" else jax.nn.softplus(z) - y * z
+        return misses.mean() + decay * sum(jnp.square(w).sum() for w, _ in layers)
+
+    def epoch(_: int, state: tuple[_Course, jax.Array]) -> tuple[_Course, jax.Array]:
+        course = state[0]
+        value, gradient = jax.value_and_grad(error)(course.layers)
+        moved = [_move(*parts) for parts in zip(*map(jax.tree.leaves, (*course, gradient)), strict=True)]
+        shape = jax.tree.structure(course.layers)
+        return _Course(*(jax.tree.unflatten(shape, part) for part in zip(*moved, strict=True))), value
+
+    still = jax.tree.map(jnp.zeros_like, layers)
+    steps = jax.tree.map(lambda w: jnp.full_like(w, first_step), layers)
+    course, value = jax.lax.fori_loop(0, epochs, epoch, (_Course(layers, still, steps), jnp.float32(0)))
+    return course.layers, value
+
+
+def _move(
+    weight: jax.Array, before: jax.Array, step: jax.Array, gradient: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The weight, what the next epoch compares its gradient with, and the step size."""
+    product = jnp.sign(before) * gradient  # of two small gradients it would be 0
+    grown, shrunk = jnp.minimum(step * GROWTH, LARGEST), jnp.maximum(step * SHRINKAGE, SMALLEST)
+    step = jnp.where(product > 0, grown, jnp.where(product < 0, shrunk, step))
+    gradient = jnp.where(product < 0, 0.0, gradient)
+    return weight - jnp.sign(gradient) * step, gradient, step
+
+
+@partial(jax.jit, static_argnames="activation")
+def _highest(layers: Layers, x: jax.Array, choices: jax.Array, activation: Activation) -> jax.Array:
+    def values(choice: jax.Array) -> jax.Array:
+        chosen = jnp.broadcast_to(choice[:, None], (len(choice), x.shape[1]))
+        return forward(layers, jnp.concatenate([x, chosen]), activation)[0]
+
+    found: jax.Array = jax.lax.map(values, choices).max(axis=0)
+    return found

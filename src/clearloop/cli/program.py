@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 import clearloop
+from clearloop.cli.bench import bench
 from clearloop.cli.data import data
 from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
@@ -57,6 +58,7 @@ app.command()(tasks)
 app.add_typer(data, name="data")
 app.command()(model)
 app.command()(learn)
+app.command()(bench)
 app.command()(show)
 app.command()(evaluate)
 app.command()(simulate)

@@ -1,0 +1,1 @@
+"""The paper's table: every method, many experiments, on one machine or many."""

@@ -1,0 +1,134 @@
+"""One experiment of a bench, from plain data to plain data: so it gives the same on any machine.
+
+Two kinds of work: `prepare` makes a batch and the model of it; `experiment` lets a method search on that.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from clearloop.controllers import to_json
+from clearloop.data import Batch
+from clearloop.evaluation import Evaluation, evaluate
+from clearloop.methods import Point, learn
+from clearloop.methods.registry import find_method
+from clearloop.plants.exploration import make_batch
+from clearloop.published import published_for
+from clearloop.surrogate import BEST, PUBLISHED, Surrogate
+from clearloop.task import Task
+
+TRACKS = {track.name: track for track in (BEST, PUBLISHED)}
+
+Parcel = dict[str, bytes]
+"""Files by their names: a batch and its model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One piece of it; JSON values only."""
+
+    task: dict[str, Any]
+    track: str
+    seed: int
+    """of the batch and of the model"""
+    method: str = ""
+    """nothing: prepare the batch and the model"""
+    settings: dict[str, Any]
+    """of the method"""
+    budget: int
+    """steps of the model"""
+    number: int = 0
+    """of the experiment, among those with this seed"""
+
+    @property
+    def of_model(self) -> "Work":
+        """What makes the batch and the model for it."""
+        return replace(self, method="", settings={}, number=0)
+
+    @property
+    def key(self) -> str:
+        """`best-gprl-3`: a name for files."""
+        return f"{self.track}-{self.method or 'model'}-{self.seed + self.number}"
+
+
+def prepare(work: Work) -> Parcel:
+    """As `clearloop learn --seed` does it."""
+    task, track = Task.model_validate(work.task), TRACKS[work.track]
+    batch = make_batch(task, rng=np.random.default_rng(work.seed))
+    surrogate = Surrogate.fit(task, batch, track=track, rng=np.random.default_rng([work.seed, 1]))
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        batch.save(folder / "batch.parquet")
+        surrogate.save(folder / "surrogate")
+        known = json.dumps(_published(task, surrogate)).encode()
+        return {"published.json": known} | {
+            str(file.relative_to(folder).as_posix()): file.read_bytes()
+            for file in sorted(folder.rglob("*"))
+            if file.is_file()
+        }
+
+
+def experiment(work: Work, parcel: Parcel) -> dict[str, Any]:
+    """JSON values: the best controller of the front, and those beside it, with their penalties by start."""
+    task = Task.model_validate(work.task)
+    batch, surrogate = unpack(parcel, task)
+    begun = perf_counter()
+    result = learn(
+        task,
+        batch,
+        TypeAdapter(find_method(work.method)).validate_python(work.settings),
+        rng=np.random.default_rng([work.seed, 2, work.number]),  # the first is that of `learn --seed`
+        budget=work.budget,
+        surrogate=surrogate,
+    )
+    best = result.points[-1]
+    named = {(best.controller.name or work.method) if result.beside else work.method: best}
+    named |= {str(point.controller.name): point for point in result.beside}
+    return {
+        "seconds": perf_counter() - begun,
+        "steps": result.steps,
+        "scores": {name: _score(task, point) for name, point in named.items()},
+    }
+
+
+def unpack(parcel: Parcel, task: Task) -> tuple[Batch, Surrogate]:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, content in parcel.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(content)
+        return Batch.load(folder / "batch.parquet", task), Surrogate.load(folder / "surrogate", task)
+
+
+def _score(task: Task, point: Point) -> dict[str, Any]:
+    return {
+        "complexity": point.controller.complexity,
+        "controller": to_json(point.controller.for_task(task)),
+        **_penalties(point.model, point.system),
+    }
+
+
+def _published(task: Task, surrogate: Surrogate) -> list[dict[str, Any]]:
+    """What others have published for this plant, on the same model and starts."""
+    rows = []
+    for known in published_for(task):
+        controller = known.load()
+        model = evaluate(controller, task, surrogate=surrogate, members=surrogate.judge_members)
+        system = evaluate(controller, task)
+        rows.append({"title": known.title, **_penalties(model, system)})
+    return rows
+
+
+def _penalties(model: Evaluation, system: Evaluation | None) -> dict[str, Any]:
+    """By start: the mean over members."""
+    return {
+        "model": model.penalties.mean(axis=0).tolist(),
+        "system": system and system.penalties.mean(axis=0).tolist(),
+        "failures": system and system.failures,
+    }

@@ -1,0 +1,149 @@
+"""`clearloop bench`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clearloop.cli.learn import find_methods, parse_budget
+from clearloop.cli.model import find_batch, find_track
+from clearloop.cli.options import Json, Seed, print_json
+from clearloop.cli.terminal import InterruptedRunError, count, progress
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.bench.course import Bench, Course
+    from clearloop.bench.engines import Engine
+    from clearloop.runs import RunDirectory
+    from clearloop.task import Task
+
+ALL = ("lqr", "pid", "pso-p", "nfq", "psonn", "fpsrl", "fgprl", "gprl")
+
+
+def bench(
+    task: Annotated[str, typer.Argument(help="A built-in task, or a file with a plant.", metavar="TASK")],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Repeatable; all of the paper's if none is given.", metavar="NAME"),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Experiments of each method.", min=1, max=1000)] = 10,
+    seed: Seed = 0,
+    batch: Annotated[
+        str,
+        typer.Option(
+            help="One batch and model for all, as in the paper, or its own for each experiment.",
+            metavar="shared|fresh",
+        ),
+    ] = "shared",
+    budget: Annotated[
+        str, typer.Option(help="Of each experiment.", metavar="quick|standard|full|STEPS")
+    ] = "standard",
+    track: Annotated[
+        str,
+        typer.Option(help="As we know to be better, as in the paper; both.", metavar="best|published|both"),
+    ] = "best",
+    out: Annotated[Path, typer.Option(help="The run directory.", metavar="DIR")] = Path("runs/bench"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the bench in --out; what is done is not repeated.")
+    ] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="This machine's cores, a Dask cluster on it, or yours.", metavar="local|dask|dask:ADDRESS"
+        ),
+    ] = "local",
+    as_json: Json = False,
+) -> None:
+    """Compare methods by many experiments each: the paper's table.
+
+    Example: clearloop bench cartpole --seeds 2 --budget quick --out runs/bench
+    """
+    from clearloop.bench.course import Bench, Course
+    from clearloop.bench.engines import closing
+    from clearloop.bench.store import Store
+    from clearloop.runs import Request, RunDirectory
+    from clearloop.task import Task
+
+    the_task = Task.load(task)
+    if the_task.plant is None:
+        raise ClearloopError(
+            f"bench: {the_task.name} has no plant, and experiments make their batches with one"
+        )
+    if batch not in ("shared", "fresh"):
+        raise ClearloopError(f"--batch {batch}: expected shared or fresh")
+    request = Request(
+        command="bench",
+        task=task,
+        methods=tuple(find_methods(tuple(method or ALL))),
+        budget=parse_budget(budget),
+        track=track if track == "both" else find_track(track).name,
+        seed=seed,
+    )
+    asked = Bench(request=request, seeds=seeds, fresh=batch == "fresh")
+    run = RunDirectory(out)
+    course = Course(asked, the_task, Store(run))
+    if not (resume and run.exists):
+        run = RunDirectory.claim(out)
+        run.begin(the_task, find_batch(the_task, [], seed), asked.to_dict())
+    else:
+        _check(run, the_task, asked)
+    if run.describe()["status"] != "finished":
+        with closing(find_engine(engine)) as workers:
+            carry_out(run, course, workers, f"clearloop bench {task} --out {out} --resume")
+    if as_json:
+        print_json({"run": str(run.path), "table": [vars(row) for row in course.rows()]})
+    else:
+        typer.echo((run.path / "table.md").read_text(encoding="utf-8"))
+
+
+def find_engine(name: str) -> "Engine":
+    from clearloop.bench.cluster import Dask
+    from clearloop.bench.local import Local
+
+    kind, _, address = name.partition(":")
+    if name == "local":
+        return Local()
+    if kind == "dask" and (address or name == "dask"):
+        return Dask(address)
+    raise ClearloopError(f"--engine {name}: expected local, dask, or dask:ADDRESS of a scheduler")
+
+
+def carry_out(run: "RunDirectory", course: "Course", engine: "Engine", again: str) -> None:
+    from clearloop.bench.engines import Failure
+    from clearloop.bench.tables import write_tables
+
+    run.go_on()
+    try:
+        with progress("Experiments") as tell:
+            done, total = course.done, course.total
+
+            def report(key: str, outcome: Any) -> None:
+                nonlocal done
+                done += 1
+                said = f"gave up: {outcome.reason}" if isinstance(outcome, Failure) else "done"
+                tell(done / total, f"{done} of {total}, {key} {said}")
+
+            tell(done / total, f"{done} of {total}")
+            course.go(engine, report)
+    except KeyboardInterrupt as stop:
+        run.mark("interrupted")
+        kept = count(course.done, "experiment")
+        raise InterruptedRunError(f"interrupted, with {kept} done; to go on: {again}") from stop
+    write_tables(run, course)
+    run.mark("finished")
+
+
+def _check(run: "RunDirectory", task: "Task", asked: "Bench") -> None:
+    """Whether it is the bench that was begun."""
+    from clearloop.runs import agreement
+
+    begun = run.describe()
+    agreement.check_task(run, begun["task"], task)
+    if begun["status"] != "finished":
+        agreement.check_version(run, begun["versions"])
+    now = asked.to_dict()
+    for option in ("command", "methods", "budget", "track", "seed", "seeds", "batch"):
+        was, given = begun["asked"].get(option), now[option]
+        if option == "methods":
+            was, given = list(was or {}), list(given)
+        agreement.check_option(run, "--method" if option == "methods" else f"--{option}", was, given)

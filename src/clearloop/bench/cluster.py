@@ -23,10 +23,13 @@ class Dask(Engine):
         self._cluster: Any = None
         if not address:
             self._cluster = distributed.LocalCluster(
-                n_workers=workers or threads(), threads_per_worker=1, dashboard_address=None
+                n_workers=workers or threads(),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
             )
         try:
-            self.client: Any = distributed.Client(address or self._cluster, timeout="10s")
+            self.client: Any = distributed.Client(address or self._cluster, timeout="5s")
         except (OSError, ValueError) as error:
             raise ClearloopError(f"--engine dask:{address}: no scheduler answers there: {error}") from error
 

@@ -1,5 +1,7 @@
 """`clearloop bench`."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +66,7 @@ def bench(
     from clearloop.runs import Request, RunDirectory
     from clearloop.task import Task
 
-    the_task = Task.load(task)
+    start, the_task = find_engine(engine), Task.load(task)
     if the_task.plant is None:
         raise ClearloopError(
             f"bench: {the_task.name} has no plant, and experiments make their batches with one"
@@ -88,7 +90,7 @@ def bench(
     else:
         _check(run, the_task, asked)
     if run.describe()["status"] != "finished":
-        with closing(find_engine(engine)) as workers:
+        with closing(start()) as workers:
             carry_out(run, course, workers, f"clearloop bench {task} --out {out} --resume")
     if as_json:
         print_json({"run": str(run.path), "table": [vars(row) for row in course.rows()]})
@@ -96,15 +98,16 @@ def bench(
         typer.echo((run.path / "table.md").read_text(encoding="utf-8"))
 
 
-def find_engine(name: str) -> "Engine":
+def find_engine(name: str) -> "Callable[[], Engine]":
+    """What starts it."""
     from clearloop.bench.cluster import Dask
     from clearloop.bench.local import Local
 
     kind, _, address = name.partition(":")
     if name == "local":
-        return Local()
+        return Local
     if kind == "dask" and (address or name == "dask"):
-        return Dask(address)
+        return partial(Dask, address)
     raise ClearloopError(f"--engine {name}: expected local, dask, or dask:ADDRESS of a scheduler")
 
 

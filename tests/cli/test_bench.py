@@ -1,0 +1,104 @@
+"""`clearloop bench`: the same table on every engine, and nothing done twice."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clearloop.controllers import load
+from clearloop.evaluation import evaluate
+from clearloop.task import Task
+from tests.cli.conftest import Run
+from tests.runs.guessing import PUSHER
+
+SMALL = ("pusher.toml", "--method", "lqr", "--method", "fpsrl", "--seeds", "2", "--budget", "2e5")
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pusher.toml").write_text(PUSHER)
+    return tmp_path
+
+
+def start(*arguments: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "clearloop", "bench", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_bench_that_is_killed_goes_on_and_repeats_nothing(run: Run, here: Path) -> None:
+    process = start(*SMALL, "--out", "killed")
+    kept = here / "killed" / "experiments"
+    while not list(kept.glob("*.json")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = {file: file.stat().st_mtime_ns for file in (*kept.glob("*"), here / "killed" / "models")}
+    done = run("bench", *SMALL, "--out", "killed", "--resume")
+    assert done.code == 0, done.err
+    assert {file: file.stat().st_mtime_ns for file in finished} == finished
+    assert len(list(kept.glob("*.json"))) == 4
+
+    again = run("bench", *SMALL, "--out", "dask", "--engine", "dask")
+    assert again.code == 0, again.err
+    for name in ("table.csv", "controllers/best-fpsrl-1.json"):
+        assert (here / "dask" / name).read_bytes() == (here / "killed" / name).read_bytes()
+    _check_table(here / "killed")
+    _check_refusals(run)
+
+
+def _check_table(folder: Path) -> None:
+    with (folder / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        "method", "track", "seed", "penalty_model", "penalty_system", "failures_system", "complexity",
+    ]  # fmt: skip
+    assert [(row["method"], row["seed"]) for row in rows] == [
+        ("lqr", "0"), ("lqr", "1"), ("fpsrl", "0"), ("fpsrl", "1"),
+    ]  # fmt: skip
+    assert rows[0] == rows[1] | {"seed": "0"}  # one batch for both
+    assert rows[2]["penalty_model"] != rows[3]["penalty_model"]
+    task = Task.load("pusher.toml")
+    score = evaluate(load(folder / "controllers" / "best-fpsrl-1.json"), task)
+    assert score.penalty == pytest.approx(float(rows[3]["penalty_system"]), rel=1e-12)
+    assert "| penalty | LQR | FPSRL |" in (folder / "table.md").read_text()
+    assert json.loads((folder / "run.json").read_text())["status"] == "finished"
+
+
+def _check_refusals(run: Run) -> None:
+    for option, value in (("--seeds", "3"), ("--budget", "3e5"), ("--seed", "1"), ("--batch", "fresh")):
+        given = [*SMALL, "--out", "killed", "--resume", option, value]
+        done = run("bench", *given)
+        assert done.code == 2
+        assert f"was begun with {option}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--engine", "spark"), "--engine spark: expected local, dask, or dask:ADDRESS of a scheduler"),
+        (("--batch", "mine"), "--batch mine: expected shared or fresh"),
+        (("--track", "worst"), "track"),
+        (("--method", "gprk"), "did you mean 'gprl'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(run: Run, here: Path, given: tuple[str, str], message: str) -> None:
+    done = run("bench", "pusher.toml", "--out", "new", *given)
+    assert done.code == 2
+    assert message in done.err
+    assert not (here / "new").exists()
+
+
+def test_without_a_plant_there_is_nothing_to_compare_on(run: Run, here: Path) -> None:
+    (here / "bare.toml").write_text(PUSHER[: PUSHER.index("[exploration]")])
+    done = run("bench", "bare.toml")
+    assert done.code == 2
+    assert "has no plant" in done.err

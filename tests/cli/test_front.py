@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clearloop.cli.front import print_front, rounded
+from clearloop.cli.front import print_front
+from clearloop.report.sentences import rounded
 from clearloop.runs import Entry, Front, Judged, Known, RunDirectory
 from clearloop.runs.planned import Beside
 

@@ -1,7 +1,5 @@
 """The front of a run, for people and for programs."""
 
-import math
-import re
 import shlex
 import shutil
 from dataclasses import asdict
@@ -11,12 +9,11 @@ import typer
 
 from clearloop.cli.terminal import say, wrapped
 from clearloop.errors import ClearloopError
+from clearloop.report.sentences import format_penalty, headline, kept, planned, rounded
 
 if TYPE_CHECKING:
-    from clearloop.runs import Entry, Front, RunDirectory
-    from clearloop.runs.planned import Beside
+    from clearloop.runs import Front, RunDirectory
 
-DIGITS = 3  # of numbers in formulas on the screen; the files have all of them
 NARROWEST = 24  # columns for a formula beside its figures
 
 
@@ -60,7 +57,7 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
 
 def print_front(run: "RunDirectory") -> None:
     front, description = read_front(run)
-    say(_headline(front), indent="")
+    say(headline(front), indent="")
     typer.echo()
     _print_table(front, description["task"]["actions"])
     typer.echo()
@@ -70,56 +67,10 @@ def print_front(run: "RunDirectory") -> None:
     pick = description["pick"]
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
-        say(f"Promise    {_kept(front)}", indent=" " * 11)
+        say(f"Promise    {kept(front)}", indent=" " * 11)
     for i in front.planners:
-        say(f"Planner    {_planned(front, i)}", indent=" " * 11)
+        say(f"Planner    {planned(front, i)}", indent=" " * 11)
     typer.echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
-
-
-def _headline(front: "Front") -> str:
-    """How the best compares with the simplest, and with what others have published."""
-    best, simplest = front.entries[front.best], front.entries[front.simplest]
-    cost = _cost(best)
-    costs = "costs" if best.penalty_system is not None else "promises"
-    where = " on the plant" if best.penalty_system is not None else ""
-    said = f"The best controller, {best.controller}, {costs} {format_penalty(cost)}{where}"
-    others = []
-    if simplest != best:
-        others.append(f"{_compared(cost, _cost(simplest))} the simplest")
-    rivals = [known for known in front.published if known.in_paper]
-    if rivals and front.best not in front.planners:
-        rival = min(rivals, key=lambda known: known.penalty_system)
-        others.append(f"{_compared(cost, rival.penalty_system)} the best published, the {rival.title}")
-    return f"{said}: {' and '.join(others)}." if others else f"{said}."
-
-
-def _planned(front: "Front", planner: int) -> str:
-    """What a planner costs, and the best of the others from the same starts."""
-    rows = {row.controller: row for row in front.planned}
-    own, best = rows[front.entries[planner].controller], front.entries[front.best].controller
-    titles = {} if rows[best].planner else {best: best}
-    titles |= {known.controller: known.title for known in front.published if known.in_paper}
-    others = [f"{title} {format_penalty(_cost(rows[name]))}" for name, title in titles.items()]
-    return (
-        f"{own.controller} plans anew at every step; its figures are from the first {own.starts} starts"
-        + (f", where it stands beside {', '.join(others)}" if others else "")
-    )
-
-
-def _kept(front: "Front") -> str:
-    """How far the plant is from what the model promised."""
-    pick = front.entries[front.pick]
-    pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
-    promised, cost = format_penalty(pick.penalty_model), format_penalty(_cost(pick))
-    said = f"the pick promises {promised} and costs {cost} on the plant"
-    if not all(promised > 0 for promised, _ in pairs):
-        return said
-    apart = max(abs(cost / promised - 1) for promised, cost in pairs)
-    more = _cost(pick) / pick.penalty_model - 1
-    return (
-        f"{said}, {abs(more):.1%} {'more' if more >= 0 else 'less'};"
-        f" over the front, plant and promise are at most {apart:.1%} apart"
-    ).replace("%", " %")
 
 
 def _print_table(front: "Front", actions: dict[str, Any]) -> None:
@@ -157,35 +108,3 @@ def _title(actions: dict[str, Any]) -> str:
         return "controller"
     ((name, action),) = actions.items()
     return f"controller ({name} in {action['unit']})" if action.get("unit") else f"controller ({name})"
-
-
-def rounded(formula: str) -> str:
-    """With numbers that a person can take in."""
-    return re.sub(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?", lambda match: _short(float(match[0])), formula)
-
-
-def _short(value: float) -> str:
-    if value == 0 or not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{DIGITS}g}"
-    places = max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _cost(entry: "Entry | Beside") -> float:
-    """On the plant, where there is one."""
-    return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
-
-
-def format_penalty(value: float) -> str:
-    return f"{value:.2f}" if 0.01 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
-
-
-def _compared(cost: float, other: float) -> str:
-    """`12 % less than`; in absolute terms where shares mean nothing."""
-    if cost > 0 and other > 0:
-        change = cost / other - 1
-        size = f"{100 * abs(change):.{0 if abs(change) >= 0.1 else 1}f} %"
-    else:
-        change, size = cost - other, format_penalty(abs(cost - other))
-    return f"{size} {'less' if change <= 0 else 'more'} than"

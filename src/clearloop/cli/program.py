@@ -16,6 +16,7 @@ from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
 from clearloop.cli.learn import learn
 from clearloop.cli.model import model
+from clearloop.cli.report import report
 from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
 from clearloop.cli.tasks import tasks
@@ -60,6 +61,7 @@ app.command()(model)
 app.command()(learn)
 app.command()(bench)
 app.command()(show)
+app.command()(report)
 app.command()(evaluate)
 app.command()(simulate)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from clearloop.cli.front import format_penalty, rounded
 from clearloop.cli.terminal import count, lines, make_bar, moving
+from clearloop.report.sentences import format_penalty, rounded
 
 if TYPE_CHECKING:
     from rich.text import Text

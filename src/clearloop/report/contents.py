@@ -1,0 +1,134 @@
+"""What the report of a run says, gathered from its directory: plain data for the template."""
+
+import shlex
+from typing import Any
+
+from clearloop.controllers import Controller, load
+from clearloop.data import Batch, check
+from clearloop.data.report import Report
+from clearloop.report.chart import chart
+from clearloop.report.details import details
+from clearloop.report.images import as_image
+from clearloop.report.sentences import format_penalty, headline, kept, planned, rounded
+from clearloop.report.surrogate import draw_quality
+from clearloop.report.typesetting import typeset
+from clearloop.runs import Front, RunDirectory
+from clearloop.surrogate import Quality, Surrogate, assess
+from clearloop.task import Task
+
+SIGNS = {"good": "●", "fair": "◐", "poor": "○"}
+KEPT, NEARLY = 0.05, 0.15  # how far plant and promise may be apart
+
+
+def contents(run: RunDirectory) -> dict[str, Any]:
+    description, front = run.describe(), Front.read(run)
+    task = Task.model_validate(description["task"])
+    batch = Batch.load(run.path / "batch.parquet", task)
+    surrogate = Surrogate.load(run.path / "surrogate", task)
+    examined, quality = check(batch, task), assess(surrogate, surrogate.split(batch)[1])
+    controllers = [load(run.path / "controllers" / f"{entry.controller}.json") for entry in front.entries]
+    pick = front.entries[front.pick]
+    return {
+        "task": task,
+        "headline": headline(front),
+        "pick": {
+            "controller": pick.controller,
+            "formula": typeset(controllers[front.pick]),
+            "reason": description["pick"]["reason"][:1].upper() + description["pick"]["reason"][1:],
+        },
+        "units": _units(task, controllers[front.pick]),
+        "lights": _lights(front, examined, quality),
+        "chart": chart(front),
+        "controllers": details(front, controllers, task, batch, surrogate),
+        "tested": pick.penalty_system is not None,
+        "table": _table(front),
+        "notes": [planned(front, i) + "." for i in front.planners],
+        "data": {"summary": examined.summary, "findings": examined.findings},
+        "model": {
+            "text": " ".join([f"{surrogate!r}: {quality.verdict}.", *(f"{r}." for r in quality.reasons)]),
+            "image": as_image(draw_quality(quality), "Errors of the model"),
+        },
+        "progress_image": None,
+        "again": _again(description),
+    }
+
+
+def _units(task: Task, controller: Controller) -> str:
+    """`force in N, limited to -10 … 10; theta in rad; …`"""
+    said = []
+    for name, action in task.actions.items():
+        low, high = controller.limits.get(name, action.limits)
+        unit = f" in {action.unit}" if action.unit else ""
+        said.append(f"{name}{unit}, limited to {low:g} … {high:g}")
+    said += [f"{name} in {state.unit}" for name, state in task.states.items() if state.unit]
+    return "; ".join(said) + "."
+
+
+def _lights(front: Front, examined: Report, quality: Quality) -> list[dict[str, str]]:
+    data = {"ok": "good", "note": "good", "warning": "fair", "problem": "poor"}[examined.severity]
+    model = " ".join(f"{reason}." for reason in quality.reasons) or "It predicts what was held out."
+    lights = [("The data", data, examined.verdict), ("The model", quality.verdict, model)]
+    if front.entries[front.pick].penalty_system is not None:
+        pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
+        apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
+        grade = "good" if apart <= KEPT else "fair" if apart <= NEARLY else "poor"
+        text = kept(front)
+        lights.append(("The promise", grade, f"{text[:1].upper()}{text[1:]}."))
+    else:
+        lights.append(("The promise", "fair", "There is no plant to test it on: it is what the model says."))
+    return [{"name": n, "grade": grade, "text": text, "sign": SIGNS[grade]} for n, grade, text in lights]
+
+
+def _table(front: Front) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "id": entry.controller,
+            "published": False,
+            "method": entry.method,
+            "complexity": entry.complexity,
+            "promised": _with_error(entry.penalty_model, entry.penalty_model_se),
+            "system": _with_error(entry.penalty_system, entry.penalty_system_se),
+            "failures": _share(entry.failures_system),
+            "formula": rounded(entry.formula),
+        }
+        for entry in front.entries
+    ]
+    rows += [
+        {
+            "id": "published",
+            "published": True,
+            "method": known.title,
+            "complexity": "",
+            "promised": format_penalty(known.penalty_model),
+            "system": format_penalty(known.penalty_system),
+            "failures": _share(known.failures_system),
+            "formula": "",
+        }
+        for known in front.published
+    ]
+    return rows
+
+
+def _with_error(mean: float | None, error: float | None) -> str:
+    if mean is None:
+        return ""
+    return format_penalty(mean) + (f" ± {error:.2g}" if error is not None else "")
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _again(description: dict[str, Any]) -> dict[str, Any]:
+    asked = description["asked"]
+    words = ["clearloop", "learn", asked["task"]]
+    words += [word for file in asked["data"] for word in ("--data", file)]
+    words += [word for method in asked["methods"] for word in ("--method", method)]
+    words += ["--budget", str(asked["budget"]), "--track", asked["track"], "--seed", str(asked["seed"])]
+    facts = [
+        ("data", f"{description['data']['summary']}, SHA-256 {description['data']['fingerprint']}"),
+        ("versions", ", ".join(f"{name} {version}" for name, version in description["versions"].items())),
+    ]
+    for method, settings in asked["methods"].items():
+        facts.append((f"settings of {method}", ", ".join(f"{k} = {v}" for k, v in settings.items())))
+    return {"command": shlex.join(words), "facts": facts}

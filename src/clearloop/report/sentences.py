@@ -1,0 +1,89 @@
+"""What the front of a run comes to, in sentences: the same on the screen and in the report."""
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearloop.runs import Entry, Front
+    from clearloop.runs.planned import Beside
+
+DIGITS = 3  # of numbers in formulas; the files have all of them
+
+
+def headline(front: "Front") -> str:
+    """How the best compares with the simplest, and with what others have published."""
+    best, simplest = front.entries[front.best], front.entries[front.simplest]
+    cost = _cost(best)
+    costs = "costs" if best.penalty_system is not None else "promises"
+    where = " on the plant" if best.penalty_system is not None else ""
+    said = f"The best controller, {best.controller}, {costs} {format_penalty(cost)}{where}"
+    others = []
+    if simplest != best:
+        others.append(f"{_compared(cost, _cost(simplest))} the simplest")
+    rivals = [known for known in front.published if known.in_paper]
+    if rivals and front.best not in front.planners:
+        rival = min(rivals, key=lambda known: known.penalty_system)
+        others.append(f"{_compared(cost, rival.penalty_system)} the best published, the {rival.title}")
+    return f"{said}: {' and '.join(others)}." if others else f"{said}."
+
+
+def planned(front: "Front", planner: int) -> str:
+    """What a planner costs, and the best of the others from the same starts."""
+    rows = {row.controller: row for row in front.planned}
+    own, best = rows[front.entries[planner].controller], front.entries[front.best].controller
+    titles = {} if rows[best].planner else {best: best}
+    titles |= {known.controller: known.title for known in front.published if known.in_paper}
+    others = [f"{title} {format_penalty(_cost(rows[name]))}" for name, title in titles.items()]
+    return (
+        f"{own.controller} plans anew at every step; its figures are from the first {own.starts} starts"
+        + (f", where it stands beside {', '.join(others)}" if others else "")
+    )
+
+
+def kept(front: "Front") -> str:
+    """How far the plant is from what the model promised."""
+    pick = front.entries[front.pick]
+    pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
+    promised, cost = format_penalty(pick.penalty_model), format_penalty(_cost(pick))
+    said = f"the pick promises {promised} and costs {cost} on the plant"
+    if not all(promised > 0 for promised, _ in pairs):
+        return said
+    apart = max(abs(cost / promised - 1) for promised, cost in pairs)
+    more = _cost(pick) / pick.penalty_model - 1
+    return (
+        f"{said}, {abs(more):.1%} {'more' if more >= 0 else 'less'};"
+        f" over the front, plant and promise are at most {apart:.1%} apart"
+    ).replace("%", " %")
+
+
+def rounded(formula: str) -> str:
+    """With numbers that a person can take in."""
+    return re.sub(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?", lambda match: _short(float(match[0])), formula)
+
+
+def _short(value: float) -> str:
+    if value == 0 or not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.{DIGITS}g}"
+    places = max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _cost(entry: "Entry | Beside") -> float:
+    """On the plant, where there is one."""
+    return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
+
+
+def format_penalty(value: float) -> str:
+    return f"{value:.2f}" if 0.01 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
+
+
+def _compared(cost: float, other: float) -> str:
+    """`12 % less than`; in absolute terms where shares mean nothing."""
+    if cost > 0 and other > 0:
+        change = cost / other - 1
+        size = f"{100 * abs(change):.{0 if abs(change) >= 0.1 else 1}f} %"
+    else:
+        change, size = cost - other, format_penalty(abs(cost - other))
+    return f"{size} {'less' if change <= 0 else 'more'} than"

@@ -1,0 +1,32 @@
+"""`report.html`: one file that a browser opens from the disk, with no network and no server."""
+
+from pathlib import Path
+from typing import Any
+
+from clearloop.files import whole_file
+from clearloop.report.contents import contents
+from clearloop.runs import RunDirectory
+
+PAGE = Path(__file__).parent / "page"
+
+
+def write_report(run: RunDirectory) -> Path:
+    """Of a finished run."""
+    file = run.path / "report.html"
+    with whole_file(file) as out:
+        out.write(render(contents(run)).encode())
+    return file
+
+
+def render(values: dict[str, Any]) -> str:
+    """What comes from users' files is escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(values)

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from clearloop.data import Batch
     from clearloop.errors import ClearloopError
     from clearloop.evaluation import evaluate, simulate
+    from clearloop.explanation import explain
     from clearloop.methods import learn
+    from clearloop.methods.cloning import Cloning
     from clearloop.methods.fgprl import FGPRL
     from clearloop.methods.fpsrl import FPSRL
     from clearloop.methods.gprl import GPRL
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "clearloop.data",
     "ClearloopError": "clearloop.errors",
+    "Cloning": "clearloop.methods.cloning",
     "Controller": "clearloop.controllers",
     "FGPRL": "clearloop.methods.fgprl",
     "FPSRL": "clearloop.methods.fpsrl",
@@ -41,6 +44,7 @@ _HOMES = {
     "Surrogate": "clearloop.surrogate",
     "Task": "clearloop.task",
     "evaluate": "clearloop.evaluation",
+    "explain": "clearloop.explanation",
     "learn": "clearloop.methods",
     "load": "clearloop.controllers",
     "make_batch": "clearloop.plants.exploration",
@@ -59,10 +63,12 @@ __all__ = [
     "PSOP",
     "Batch",
     "ClearloopError",
+    "Cloning",
     "Controller",
     "Surrogate",
     "Task",
     "evaluate",
+    "explain",
     "learn",
     "load",
     "make_batch",

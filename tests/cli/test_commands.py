@@ -25,6 +25,7 @@ COMMANDS = (
     ("data",),
     ("data", "make"),
     ("data", "check"),
+    ("data", "explain"),
 )
 
 

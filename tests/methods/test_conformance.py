@@ -1,13 +1,16 @@
 """Every method keeps the same promises."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clearloop.controllers import Equation, to_json
+from clearloop.data import Batch
 from clearloop.evaluation import evaluate
 from clearloop.methods import Method, Problem, Result, Search, learn, snapshot
+from clearloop.methods.cloning import Cloning
 from clearloop.methods.evolving import Rounds, Sample
 from clearloop.methods.fgprl import FGPRL
 from clearloop.methods.fpsrl import FPSRL
@@ -42,6 +45,7 @@ SMALL: dict[str, Method] = {
     "lqr": LQR(),
     "pid": PID(),
     "nfq": NFQ(hidden=(8,), levels=5, iterations=20, epochs=30),
+    "cloning": Cloning(epochs=20),
     "pso-p": PSOP(horizon=8, hold=2, particles=10, rounds=2, tried=4),
 }
 BUDGET = 3_000_000
@@ -54,10 +58,19 @@ WIDE = np.array([[0.1, 0.0], [0.0, 0.1]])
 
 def run(method: Method, inputs: np.ndarray = V, seed: int = 0, **more: object) -> Result:
     task = SINGLE if inputs is V else DOUBLE
+    log = make_log(task, U, inputs)
+    if isinstance(method, Cloning):  # which needs something to clone
+        log = under_law(log, inputs)
     return learn(
-        task, make_log(task, U, inputs), method, rng=np.random.default_rng(seed), budget=BUDGET,
+        task, log, method, rng=np.random.default_rng(seed), budget=BUDGET,
         surrogate=make_model(task, U, inputs), **more,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def under_law(log: Batch, inputs: np.ndarray) -> Batch:
+    """The same states, as if actions had been chosen by a good law, and a little at random."""
+    gains = np.array([[-1.0, -1.5]]) if inputs is V else np.array([[-2.0, -1.0], [-1.0, -2.0]])
+    return replace(log, actions=np.clip(log.states @ gains.T + 0.1 * log.actions, -1, 1))
 
 
 def written(result: Result) -> list[str]:

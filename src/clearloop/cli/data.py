@@ -1,12 +1,15 @@
-"""`clearloop data make` and `clearloop data check`."""
+"""`clearloop data make`, `clearloop data check` and `clearloop data explain`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clearloop.cli.options import Json, Seed, TaskName, print_json
 from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.explanation import Account
 
 MOST_TRANSITIONS = 100_000_000
 FORMATS = (".csv", ".parquet")
@@ -66,3 +69,51 @@ def check(
         table(("", "what", "found"), report.rows())
     if report.severity == "problem":
         raise typer.Exit(1)
+
+
+@data.command()
+def explain(
+    file: Annotated[Path, typer.Argument(help="A batch: .csv or .parquet.", metavar="FILE")],
+    task: TaskName,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the law, as a controller file.", metavar="CONTROLLER")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find out how a batch's actions were chosen: at random, or by which law.
+
+    Example: clearloop data explain log.csv --task task.toml --out logged.json
+    """
+    from clearloop.data import Batch
+    from clearloop.explanation import explain as find_out
+    from clearloop.task import Task
+
+    the_task = Task.load(task)
+    found = find_out(the_task, Batch.load(file, the_task))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        for account in found.accounts:
+            _say_account(account)
+    if out is not None:
+        from clearloop.controllers import save
+
+        save(found.controller(), out)
+        typer.echo(f"Law  {out}", err=as_json)
+
+
+def _say_account(account: "Account") -> None:
+    from clearloop.cli.terminal import say, table
+    from clearloop.explanation.words import formula, percent
+
+    say(account.verdict)
+    if account.chosen == "law":
+        say(f"    {account.action} = {formula(account.law)}")
+        table(("    term", "gain", "standard error"), account.gain_rows(), right=(1, 2))
+        for loop in account.loops():
+            say(f"    with e = setpoint - {loop}")
+        for note in account.notes():
+            say(f"    {note}")
+    if len(account.tried) > 1:
+        say("    tried: " + ", ".join(f"{kind} {percent(share)}" for kind, share in account.tried))
+    say(account.advice)

@@ -32,7 +32,9 @@ def learn(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="gprl, fgprl, fpsrl, psonn, lqr, pid; repeatable.", metavar="NAME", show_default="gprl"
+            help="gprl, fgprl, fpsrl, psonn, lqr, pid, cloning; repeatable.",
+            metavar="NAME",
+            show_default="gprl",
         ),
     ] = None,
     budget: Annotated[

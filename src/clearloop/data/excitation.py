@@ -54,7 +54,8 @@ def _determined(name: str, values: Floats, log: Log) -> list[Finding]:
         return []
     what = (
         f"{name} never varies independently of the state (a linear law explains {100 * explained:.1f} % "
-        "of it); log some minutes with a small random signal added to it"
+        "of it); log some minutes with a small random signal added to it; "
+        "`clearloop data explain` shows the law"
     )
     return [Finding("problem", "determined-action", what, {"name": name, "explained": explained})]
 

@@ -1,6 +1,7 @@
 """The methods by name: a new one is a file of its own, and a line here."""
 
 from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.methods.cloning import Cloning
 from clearloop.methods.fgprl import FGPRL
 from clearloop.methods.fpsrl import FPSRL
 from clearloop.methods.gprl import GPRL
@@ -19,6 +20,7 @@ METHODS: dict[str, type[Method]] = {
     "lqr": LQR,
     "pid": PID,
     "nfq": NFQ,
+    "cloning": Cloning,
     "pso-p": PSOP,
 }
 

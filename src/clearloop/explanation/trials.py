@@ -1,0 +1,192 @@
+"""The search for a law's form: which terms, with which delay, windows and filter, by what it leaves
+unexplained in held-out time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+
+import numpy as np
+
+from clearloop.data.cells import Floats
+from clearloop.explanation.candidate import Candidate, judged
+from clearloop.explanation.clipping import Target
+from clearloop.explanation.library import formulas
+from clearloop.explanation.moments import Moments, by_part, measure
+from clearloop.explanation.sample import some_episodes, usable_rows
+from clearloop.explanation.signals import Signals
+from clearloop.explanation.structure import Structure, Term
+
+DELAYS = (0, 1, 2)
+FILTERS = range(-2, 8)  # time constants to begin with: these powers of two, in steps
+ROUGH, PRECISE = 0.05, 1e-5  # of a power
+SHORTEST, LONGEST = 8, 10_000  # windows: less is much like a filter, more no controller file holds
+LONG = 200  # rows of an episode, at the mean, so that its own constant biases gains little (Nickell 1981)
+SWEEPS = 3
+GAIN = 0.999  # of the unexplained that may be left, for another sweep
+MOST_ADDED = 8  # terms of an equation, beside the linear ones
+WORTH = 0.97  # of the unexplained, what must at most be left with another such term
+EXACT = 1e-8  # unexplained: then there is no need to look further
+
+
+class Trials:
+    """Tries forms of law on the rows of one action that are not at a limit."""
+
+    def __init__(self, signals: Signals, target: Target) -> None:
+        self.signals, self.target = some_episodes(signals, target)
+        rows, self._lasting = usable_rows(self.signals, self.target)
+        self._rows, self._ends = by_part(rows, self.signals)
+        self._episodes = np.unique(self.signals.episodes[self._rows], return_inverse=True)[1]
+        self.longest = int(self.signals.age.max()) + 1
+        self._column = lru_cache(maxsize=256)(self._make_column)
+        self._unexplained = lru_cache(maxsize=None)(self._judge)
+
+    @property
+    def rows(self) -> int:
+        """How many are used."""
+        return len(self._rows)
+
+    def _make_column(self, structure: Structure, term: Term) -> Floats:
+        """[2, n] in the rows that are used, and in the rows before these."""
+        return self._pick(structure.column(term, self.signals, self.target.saturated))
+
+    def _pick(self, values: Floats) -> Floats:
+        return np.stack([values[self._rows], values[self._rows - 1]])
+
+    def _measure(self, structure: Structure, terms: Iterable[Term]) -> Moments:
+        columns = [self._column(structure.relevant(term, self.signals), term) for term in terms]
+        now, before = np.stack([*columns, self._pick(self.target.values)], axis=1)
+        groups = self._episodes if structure.continued else np.zeros_like(self._episodes)
+        constant = groups if structure.constant else None
+        lasting = self._lasting and not structure.continued  # constants of episodes are what lasts
+        return measure(now, before if lasting else None, self._ends, constant)
+
+    def _judge(self, structure: Structure, terms: tuple[Term, ...] = ()) -> float:
+        """By all terms of the form, or by some."""
+        terms = terms or tuple(structure.terms(self.signals))
+        return self._measure(structure, terms).unexplained(range(len(terms)))
+
+    def _candidate(self, structure: Structure) -> Candidate:
+        """The best law of a form, without idle terms, which blur the filter."""
+        best = self._pruned(structure)
+        if structure.pole and best.consistent:
+            again = self._pruned(*self._filters(structure, best.terms))
+            return min(again, best, key=_left)
+        return best
+
+    def _pruned(self, structure: Structure) -> Candidate:
+        terms = structure.terms(self.signals)
+        moments = self._measure(structure, terms)
+        return judged(structure, terms, moments.prune(range(len(terms))), moments)
+
+    def candidates(self) -> list[Candidate]:
+        """From linear laws to those with sums and filtered derivatives; nothing more after an exact one."""
+        full = (0,) * len(self.signals.task.states)
+        found = [self._candidate(Structure(delay=delay)) for delay in DELAYS]
+        linear = min(found, key=_left)
+        forms = Structure(pole=0.0), Structure(windows=full), Structure(windows=full, pole=0.0)
+        for form in forms:
+            if min(found, key=_left).unexplained > EXACT:
+                found += [self._candidate(refined) for refined in self._refined(form)]
+        best = min(found, key=_left)
+        if best.unexplained > EXACT:
+            found += [self._equation(linear), *self._windowed(best)]
+        return [candidate for candidate in found if candidate.consistent]
+
+    def _equation(self, linear: Candidate) -> Candidate:
+        """Functions and products, one after the other, as long as each is worth it."""
+        structure = linear.structure
+        values = structure.terms(self.signals)
+        names = dict.fromkeys(term.state for term in (*linear.terms, *values))
+        terms = [*values, *(Term("formula", formula) for formula in formulas(list(names)))]
+        moments = self._measure(structure, terms).at((0.0, linear.lasting))
+        kept = [terms.index(term) for term in linear.terms]
+        left = moments.unexplained(kept)
+        for _ in range(MOST_ADDED):
+            more = [[*kept, term] for term in range(len(terms)) if term not in kept]
+            lefts = [moments.unexplained(some) for some in more]
+            if min(lefts) > WORTH * left:
+                break
+            left, kept = min(lefts), more[int(np.argmin(lefts))]
+        return judged(structure, terms, moments.prune(kept), moments)
+
+    def _windowed(self, best: Candidate) -> Iterator[Candidate]:
+        count, delay = len(self.signals.task.states), best.structure.delay
+        most = min(LONGEST, int(self.longest / 1.5))
+        sizes = [2**power for power in range(3, 14) if SHORTEST <= 2**power <= most]
+        for pole in (None, 0.0):
+            if sizes:
+                forms = [Structure(delay=delay, windows=(size,) * count, pole=pole) for size in sizes]
+                yield from map(self._candidate, self._refined(min(forms, key=self._unexplained)))
+
+    def _refined(self, form: Structure) -> list[Structure]:
+        """The best of a form, without a filter and with one."""
+        plain = self._turned(form)
+        if form.pole is None:
+            return [plain]
+        return [plain, self._turned(replace(plain, pole=_pole(1.0)))]
+
+    def _turned(self, form: Structure) -> Structure:
+        """One knob after the other, until nothing gets better."""
+        for _ in range(SWEEPS):
+            before = self._unexplained(form)
+            for knob in self._knobs(form):
+                form = min([form, *knob(form)], key=self._unexplained)
+            if self._unexplained(form) > GAIN * before:
+                break
+        return form
+
+    def _knobs(self, form: Structure) -> Iterator[Callable[[Structure], Iterable[Structure]]]:
+        yield lambda form: [replace(form, delay=delay) for delay in DELAYS]
+        if form.pole is not None and self.signals.moving.any():
+            yield lambda form: [replace(form, of_error=not form.of_error)]
+        if form.pole:
+            yield self._filters
+        if form.pole is not None:
+            yield lambda form: [replace(form, from_zero=not form.from_zero)]
+        if any(form.windows or ()):
+            yield from (partial(self._windows, state) for state in range(len(form.windows or ())))
+        elif form.windows is not None:
+            if len(self.signals.first) >= LONG * (int(self.signals.episodes[-1]) + 1):
+                yield lambda form: [replace(form, continued=not form.continued)]
+            if self.target.saturated.any():
+                yield lambda form: [replace(form, paused=not form.paused)]
+
+    def _filters(self, form: Structure, terms: tuple[Term, ...] = ()) -> list[Structure]:
+        """Time constants from a grid, then around the best of them; for all terms, or for those of a law."""
+
+        def of(power: float) -> Structure:
+            return replace(form, pole=_pole(2.0**power))
+
+        def left(power: float) -> float:
+            return self._unexplained(of(power), terms)
+
+        best, width = float(min(FILTERS, key=left)), 1.0
+        while width > (PRECISE if terms else ROUGH):
+            best = min((best, best - width / 2, best + width / 2), key=left)
+            width /= 2
+        return [of(best)]
+
+    def _windows(self, state: int, form: Structure) -> list[Structure]:
+        """Wider or narrower by half, then by less, then by single steps."""
+        windows, most = form.windows or (), min(LONGEST, self.longest)
+
+        def of(size: int) -> Structure:
+            return replace(form, windows=(*windows[:state], size, *windows[state + 1 :]))
+
+        best, stride = windows[state], max(windows[state] // 2, 1)
+        while stride:
+            near = [size for size in (best, best - stride, best + stride) if SHORTEST <= size <= most]
+            better = min(near, key=lambda size: self._unexplained(of(size)))
+            stride = stride // 2 if better == best else stride
+            best = better
+        return [of(best)]
+
+
+def _pole(steps: float) -> float:
+    """A of a filter, from its time constant in steps: backward Euler, τ/dt = a / (1 − a)."""
+    return float(steps / (1 + steps))
+
+
+def _left(candidate: Candidate) -> float:
+    return candidate.unexplained

@@ -1,0 +1,125 @@
+"""Behaviour cloning: what was logged, as controllers; a baseline that every learned controller should beat.
+
+The law that explains the logged actions (`explanation/`), which can be read; and a small network fitted to
+(state → action) by squared error, for what no formula holds. Neither knows of rewards.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from clearloop.controllers import Controller, NetworkController
+from clearloop.data.episodes import split_rows
+from clearloop.errors import ClearloopError
+from clearloop.evaluation import evaluate
+from clearloop.explanation import Explanation, explain
+from clearloop.explanation.signals import Signals
+from clearloop.explanation.words import percent
+from clearloop.methods.method import Candidate, Method, Search, State
+from clearloop.methods.problem import Problem
+from clearloop.networks import Network, Training, train
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cloning(Method):
+    name: ClassVar[str] = "cloning"
+
+    hidden: int = 10
+    """neurons of the network's hidden layer"""
+    epochs: int = 200
+    """passes over the batch"""
+    held_out: float = 0.2
+    """share of the batch that tells when the network is best"""
+
+    def __post_init__(self) -> None:
+        if min(self.hidden, self.epochs) < 1 or not 0 < self.held_out < 1:
+            raise ClearloopError(
+                "cloning: expected hidden and epochs from 1 on, and a share held_out between 0 and 1"
+            )
+
+    def begin(self, problem: Problem, *, rng: np.random.Generator) -> "CloningSearch":
+        return CloningSearch(problem, self, rng)
+
+
+class CloningSearch(Search):
+    """Done after one round: both clones, and what they cost on the model."""
+
+    def __init__(self, problem: Problem, settings: Cloning, rng: np.random.Generator) -> None:
+        self.problem = problem
+        found = explain(problem.task, problem.batch)
+        _check_law(found)
+        self._clones: tuple[Controller, ...] = (found.controller(), fit_network(problem, settings, rng))
+        self._penalties: list[float] = []
+
+    def advance(self) -> None:
+        problem = self.problem
+        members = problem.surrogate.search_members
+        for clone in self._clones:
+            judged = evaluate(
+                clone, problem.task, surrogate=problem.surrogate, members=members, starts=problem.starts
+            )
+            problem.spent += len(problem.starts) * len(members) * problem.task.horizon
+            self._penalties.append(judged.penalty)
+
+    @property
+    def done(self) -> bool:
+        return bool(self._penalties)
+
+    @property
+    def best(self) -> float:
+        return min(self._penalties, default=np.inf)
+
+    def candidates(self) -> list[Candidate]:
+        return [Candidate(*pair) for pair in zip(self._clones, self._penalties, strict=False)]
+
+    def state(self) -> State:
+        return {"penalties": self._penalties}
+
+    def restore(self, state: State) -> None:
+        self._penalties = list(state["penalties"])
+
+
+def _check_law(found: Explanation) -> None:
+    if not any(account.chosen == "law" for account in found.accounts):
+        raise ClearloopError(
+            f"cloning: there is nothing to clone: {found.verdict} Leave this method out, or give a log of a "
+            "controller"
+        )
+
+
+def fit_network(problem: Problem, settings: Cloning, rng: np.random.Generator) -> NetworkController:
+    """A network of errors (value − setpoint), best on episodes that it was not trained on."""
+    task, batch = problem.task, problem.batch
+    signals = Signals.of(task, batch)
+    parts = [
+        (signals.errors[rows], batch.actions[rows][None])
+        for rows in (
+            part[signals.chosen[part]] for part in split_rows(batch.episodes, settings.held_out, rng)
+        )
+    ]
+    training = Training(hidden=(settings.hidden,), activation="tanh", epochs=settings.epochs)
+    trained = train(*parts[0], held_out=parts[1], settings=training, rng=rng)
+    network = trained.networks[0][0]
+    share = 1 - float(trained.held_out_loss.min())
+    return _as_controller(network, problem, f"clone of the log; explains {percent(share)} of other rows")
+
+
+def _as_controller(network: Network, problem: Problem, name: str) -> NetworkController:
+    last = len(network.weights) - 1
+    layers = [
+        {
+            "weights": _short(weights),
+            "bias": _short(biases),
+            "activation": network.activation if number < last else "identity",
+        }
+        for number, (weights, biases) in enumerate(zip(network.weights, network.biases, strict=True))
+    ]
+    outputs: dict[str, dict[str, float]] = {action: {} for action in problem.task.action_names}
+    file = {"name": name, "inputs": problem.task.state_names, "layers": layers, "outputs": outputs}
+    return NetworkController.model_validate(file).for_task(problem.task)
+
+
+def _short(numbers: np.ndarray) -> list[object]:
+    """Six digits are enough, and are the same in the file."""
+    return [_short(row) if row.ndim else float(f"{row:.6g}") for row in numbers]

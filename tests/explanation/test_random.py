@@ -1,0 +1,88 @@
+"""Actions that follow no law are not said to; logs that tell little are met with sensible words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clearloop.controllers import Equation
+from clearloop.data import Batch
+from clearloop.errors import ClearloopError
+from clearloop.explanation import Account, explain
+from clearloop.plants.exploration import make_batch
+from tests.explanation.planted import CARTPOLE, TANK, Law, Noise, drifting, held, make_log, tank
+
+NONE = Law(kp=(0.0,))
+
+
+def on_tank(noise: Noise, seed: int = 0, **more: int) -> Account:
+    sizes = {"episodes": 30, "steps": 300} | more
+    return explain(TANK, make_log(NONE, noise, seed, task=TANK, plant=tank, **sizes)).accounts[0]
+
+
+@pytest.mark.parametrize(("size", "seed"), [(10_000, 0), (300, 1), (300, 2)])
+def test_the_cart_poles_own_batch_is_random(size: int, seed: int) -> None:
+    (account,) = explain(CARTPOLE, make_batch(CARTPOLE, rng=np.random.default_rng(seed), size=size)).accounts
+    assert account.chosen == "random"
+    assert account.independent == 1.0
+    assert "look random" in account.verdict
+    assert "good to learn from" in account.advice
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("noise", [held(8, 1), held(8, 5), held(8, 20), drifting(3, 0.7), drifting(3, 0.97)])
+def test_random_actions_that_are_held_or_drift_are_no_law(noise: Noise, seed: int) -> None:
+    account = on_tank(noise, seed)
+    assert account.chosen in ("random", "planned")
+    assert account.enough
+    assert "look random" in account.verdict
+
+
+@pytest.mark.parametrize("noise", [held(8, 1), held(8, 5), held(8, 10), drifting(3, 0.95)])
+def test_an_unstable_plant_makes_no_law_of_random_actions(noise: Noise) -> None:
+    (account,) = explain(CARTPOLE, make_log(NONE, noise)).accounts
+    assert account.chosen in ("random", "planned")
+
+
+def test_there_is_no_controller_of_random_actions() -> None:
+    found = explain(TANK, make_log(NONE, held(8, 1), task=TANK, plant=tank, episodes=20))
+    with pytest.raises(ClearloopError, match="no law to write: The actions look random"):
+        found.controller()
+
+
+def test_a_constant_action() -> None:
+    log = make_log(replace(NONE, constant=2.5), held(0, 1), task=TANK, plant=tank, episodes=5)
+    found = explain(TANK, log)
+    (account,) = found.accounts
+    assert account.chosen == "constant"
+    assert account.verdict == "valve never changes: it is always 2.5."
+    assert not account.enough
+    controller = found.controller()
+    assert isinstance(controller, Equation)
+    assert controller.outputs == {"valve": "2.5"}
+
+
+def test_a_log_that_is_too_short() -> None:
+    log = make_log(NONE, held(8, 1), task=TANK, plant=tank, episodes=2, steps=20)
+    with pytest.raises(ClearloopError, match="only 40 rows have an action: at least 50 are needed"):
+        explain(TANK, log)
+
+
+@pytest.mark.parametrize("levels", [(-5.0, 5.0), (-5.0, 0.0, 5.0)])
+def test_a_switch_is_a_law_though_its_formula_is_rough(levels: tuple[float, ...]) -> None:
+    log = make_log(Law(kp=(-8.0,)), held(1, 1), task=TANK, plant=tank, episodes=20, steps=100)
+    nearest = np.abs(log.actions - levels).argmin(axis=1)
+    switched = Batch(
+        log.columns, log.states, np.array(levels)[nearest][:, None], log.episodes, log.terminal,
+        setpoints=log.setpoints,
+    )  # fmt: skip
+    (account,) = explain(TANK, switched).accounts
+    assert account.chosen == "law"
+    assert 0.3 < account.law.explained < 1
+
+
+@pytest.mark.parametrize(("episodes", "steps"), [(25, 2), (17, 3), (1, 50), (8, 7)])
+def test_short_episodes_and_small_logs(episodes: int, steps: int) -> None:
+    account = on_tank(held(8, 1), episodes=episodes, steps=steps)
+    assert np.isfinite(list(dict(account.tried).values())).all()
+    assert account.chosen != "constant"

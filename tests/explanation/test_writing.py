@@ -1,0 +1,85 @@
+"""The file that is written does what was logged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clearloop.controllers import PID, Controller, Equation, Linear, from_json, to_json
+from clearloop.data import Batch
+from clearloop.evaluation import evaluate
+from clearloop.explanation import explain
+from clearloop.task import Task
+from tests.explanation.planted import CARTPOLE, TANK, Law, make_log, tank, white
+
+GAINS = (38.8, 10.1, 2.8, 3.9)
+
+
+def replay(controller: Controller, log: Batch, task: Task) -> np.ndarray:
+    """The actions that a controller gives where those of the log were given, in the first episode."""
+    rows = np.flatnonzero(log.episodes == 0)
+    memory, actions = controller.reset(), []
+    for row in rows:
+        aims = {} if log.setpoints is None else {task.state_names[0]: float(log.setpoints[row, 0])}
+        moved = controller.model_copy(update={"setpoint": controller.setpoint | aims})
+        observation = dict(zip(task.state_names, log.states[row].tolist(), strict=True))
+        actions.append(moved.act(observation, memory)[task.action_names[0]])
+    return np.array(actions)
+
+
+def test_a_linear_law_is_a_linear_file_that_can_be_evaluated() -> None:
+    controller = explain(CARTPOLE, make_log(Law(kp=GAINS), white(0.3), episodes=80)).controller()
+    assert isinstance(controller, Linear)
+    again = from_json(to_json(controller))
+    assert evaluate(again, CARTPOLE).penalty == pytest.approx(3.116, abs=0.05)  # of the published LQR
+
+
+def test_a_pd_law_is_a_pid_file() -> None:
+    law = Law(kp=(40.0, 0.0, 3.0, 0.0), kd=(10.0, 0.0, 4.0, 0.0))
+    log = make_log(law, white(0.0), episodes=40)
+    controller = explain(CARTPOLE, log).controller()
+    assert isinstance(controller, PID)
+    assert replay(controller, log, CARTPOLE) == pytest.approx(log.actions[log.episodes == 0, 0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [Law(kp=GAINS, delay=1), Law(kp=(40.0, 0.0, 3.0, 0.0), kd=(10.0, 0.0, 4.0, 0.0), pole=0.6)],
+    ids=["delayed", "filtered"],
+)
+def test_a_law_with_memory_reads_its_past(law: Law) -> None:
+    log = make_log(law, white(0.0), episodes=40)
+    controller = explain(CARTPOLE, log).controller()
+    answers, logged = replay(controller, log, CARTPOLE), log.actions[log.episodes == 0, 0]
+    assert answers[20:] == pytest.approx(logged[20:], abs=0.02)  # a file begins at an action of 0
+
+
+def test_a_filtered_pid_law_begins_as_the_log_did() -> None:
+    law = Law(kp=(45.0, 0.0, 4.0, 0.0), ki=(15.0, 0.0, 2.0, 0.0), kd=(10.0, 0.0, 4.0, 0.0), pole=0.3)
+    log = make_log(law, white(0.0), episodes=60, reach=100.0)
+    controller = explain(replace_limits(100.0), log).controller()
+    assert isinstance(controller, Equation)
+    answers, logged = replay(controller, log, CARTPOLE), log.actions[log.episodes == 0, 0]
+    assert answers == pytest.approx(logged, abs=0.5)
+    assert answers[2:] == pytest.approx(logged[2:], abs=0.3)
+
+
+def replace_limits(reach: float) -> Task:
+    return CARTPOLE.model_copy(
+        update={
+            "actions": {"force": CARTPOLE.actions["force"].model_copy(update={"limits": (-reach, reach)})}
+        }
+    )
+
+
+def test_sums_over_a_window_and_the_log_agree() -> None:
+    law = Law(kp=(-8.0,), ki=(-1.5,), window=30)
+    log = make_log(law, white(0.0), episodes=20, steps=150, task=TANK, plant=tank, reach=20.0)
+    controller = explain(TANK, log).controller()
+    assert isinstance(controller, PID)
+    assert controller.outputs["valve"].loops[0].window == 30
+
+
+def test_the_name_says_what_it_explains() -> None:
+    found = explain(CARTPOLE, make_log(replace(Law(kp=GAINS), constant=1.0), white(0.3), episodes=40))
+    assert str(found.controller().name).startswith("as logged; explains 9")

@@ -2,6 +2,7 @@
 
 from reproductions import (
     baselines,
+    fitted_q,
     invariance,
     learned_reward,
     planted_laws,
@@ -17,5 +18,6 @@ if __name__ == "__main__":
         learned_reward,
         invariance,
         planted_laws,
+        fitted_q,
     ):
         reproduction.main()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clearloop.controllers import Controller, load, save
     from clearloop.data import Batch
     from clearloop.errors import ClearloopError
-    from clearloop.evaluation import evaluate, simulate
+    from clearloop.evaluation import evaluate, fitted_q, simulate
     from clearloop.explanation import explain
     from clearloop.methods import learn
     from clearloop.methods.cloning import Cloning
@@ -45,6 +45,7 @@ _HOMES = {
     "Task": "clearloop.task",
     "evaluate": "clearloop.evaluation",
     "explain": "clearloop.explanation",
+    "fitted_q": "clearloop.evaluation",
     "learn": "clearloop.methods",
     "load": "clearloop.controllers",
     "make_batch": "clearloop.plants.exploration",
@@ -69,6 +70,7 @@ __all__ = [
     "Task",
     "evaluate",
     "explain",
+    "fitted_q",
     "learn",
     "load",
     "make_batch",

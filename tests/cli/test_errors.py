@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clearloop.controllers import to_json
 from tests.cli.conftest import Done, Run
+from tests.controllers.kinds import KINDS
 from tests.plants.mixer import TEXT as MIXER
 
 
@@ -17,6 +19,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     files = {
         "good.json": '{"clearloop": 1, "kind": "equation", "outputs": {"force": "theta"}}',
+        "lag.json": '{"clearloop": 1, "kind": "equation", "outputs": {"force": "theta[t-2]"}}',
+        "pid.json": to_json(KINDS["pid"]),
         "typo.json": '{"clearloop": 1, "kind": "equation", "outputs": {"force": "thta"}}',
         "broken.json": '{"clearloop": 1, "kind": ',
         "missing.csv": "theta,theta_dot,rho\n0,0,0\n",
@@ -53,7 +57,7 @@ ERRORS = {
     "evaluate": "Missing argument 'CONTROLLER'. See: clearloop evaluate --help",
     "evaluate good.json": "Missing option '--task'. See: clearloop evaluate --help",
     "evaluate good.json --task": "Option '--task' requires an argument. See: clearloop",
-    "evaluate --nonsense": "No such option: --nonsense. See: clearloop evaluate --help",
+    "evaluate --qwerty": "No such option: --qwerty. See: clearloop evaluate --help",
     "evaluate none.json --task cartpole": "none.json: cannot be read: No such file or directory",
     "evaluate . --task cartpole": ".: cannot be read: Is a directory",
     "evaluate broken.json --task cartpole": "broken.json: broken JSON in line 1, column 26: Expecting value",
@@ -67,7 +71,21 @@ ERRORS = {
     "evaluate good.json --task none.toml": "none.toml: cannot be read: No such file or directory",
     "evaluate mixer.json --task noplant.toml":
         "task 'mixer' has no plant to test on: use --on model --run DIR",
-    EVALUATE + "--on plant": "--on plant: expected system or model",
+    EVALUATE + "--on plant": "--on plant: expected system, model or batch",
+    EVALUATE + "--on batch --approximator forest": "--approximator forest: expected networks or trees",
+    EVALUATE + "--on batch --data none.csv": "none.csv: cannot be read: No such file or directory",
+    EVALUATE + "--on batch --run gone": "gone/batch.parquet: cannot be read: No such file or directory",
+    EVALUATE + "--on batch --run gone --data none.csv":
+        "--data and --run: both hold a batch: give one of them",
+    EVALUATE + "--on batch --data missing.csv": "missing.csv: no column 'rho_dot'",
+    EVALUATE + "--data missing.csv": "--on system: takes no --data, which is for --on batch",
+    "evaluate pid.json --task cartpole --on batch":
+        "fitted Q evaluation: a pid remembers more than it sees: evaluate it on a model or on the system",
+    "evaluate lag.json --task cartpole --on batch":
+        "fitted Q evaluation: the controller looks back further than history = 1 of task 'cartpole'",
+    "evaluate mixer.json --task noplant.toml --on batch":
+        "task 'mixer' has no [plant] to draw a batch from: give a log with --data",
+    SIMULATE + "--on batch": "--on batch: expected system or model",
     EVALUATE + "--on model": "--on model needs --run DIR, the run directory that holds the model",
     EVALUATE + "--starts 0": "--starts 0: " + COUNT,
     EVALUATE + "--starts -5": "--starts -5: " + COUNT,

@@ -342,6 +342,25 @@ def test_show_of_a_run_that_has_no_front(run: Run, asked: Path, tmp_path: Path) 
     assert "holds no run: there is no run.json in it" in error(run("show", tmp_path))
 
 
-def test_the_value_is_the_models_for_now(run: Run, here: Path) -> None:  # noqa: ARG001
-    assert "expected model" in error(run("learn", "pusher.toml", "--value", "batch"))
-    assert run("learn", "pusher.toml", *QUICK, "--value", "model", "--out", "valued").code == 0
+def test_a_search_on_the_batch_alone(run: Run, here: Path) -> None:
+    learn = ("learn", "pusher.toml", "--method", "guess", "--budget", "2e7", "--out", "valued")
+    done = run(*learn, "--value", "batch")
+    assert done.code == 0, done.err
+    assert re.search(r"guess: \d controllers?, [\d,]+ logged steps", done.out)
+    asked = json.loads((here / "valued" / "run.json").read_text())["asked"]
+    assert asked["value"] == "batch"
+    pick = json.loads((here / "valued" / "run.json").read_text())["pick"]
+    assert "1,024 other starts, by fitted Q evaluation of the batch" in pick["reason"]
+    assert error(run(*learn, "--resume", "--value", "model")) == (
+        "valued: was begun with --value batch, not model; leave --value out to go on, or choose another --out"
+    )
+    assert run(*learn, "--resume").code == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_values_that_cannot_be(run: Run) -> None:
+    learn = ("learn", "pusher.toml", "--value")
+    assert error(run(*learn, "plant")) == "--value plant: expected model or batch"
+    assert error(run(*learn, "batch", "--method", "pid")) == (
+        "--value batch: pid needs a model: leave one of them out"
+    )

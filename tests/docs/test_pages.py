@@ -93,3 +93,15 @@ def test_the_method_of_the_extending_page_learns(monkeypatch: pytest.MonkeyPatch
     result = names["result"]
     assert result.steps >= 2_000_000
     assert result.points[0].model.penalty < 15
+
+
+def test_the_value_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    import clearloop as cl
+    from tests.surrogate.models import cartpole_log
+
+    monkeypatch.setattr(cl, "make_batch", lambda *_, **__: cartpole_log(300), raising=False)
+    monkeypatch.chdir(ROOT)
+    (text,) = blocks(ROOT / "docs" / "value.md", "python")
+    names: dict[str, Any] = {}
+    exec(text, names)  # noqa: S102 - our own page
+    assert 0 < names["value"].penalty < 31.75

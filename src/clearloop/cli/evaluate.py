@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clearloop.cli.model_free import evaluate_on_batch
 from clearloop.cli.options import (
     ControllerFile,
     Json,
-    On,
-    Run,
+    Seed,
     TaskName,
     find_surrogate,
     load_controller,
@@ -31,8 +31,27 @@ MOST_STARTS = 2**20
 def evaluate(
     controller: ControllerFile,
     task: TaskName,
-    on: On = "system",
-    run: Run = None,
+    on: Annotated[
+        str,
+        typer.Option(
+            help="The plant, the surrogate of --run, or the batch alone.", metavar="system|model|batch"
+        ),
+    ] = "system",
+    run: Annotated[
+        Path | None,
+        typer.Option(help="A run directory, for its surrogate or its batch.", metavar="DIR"),
+    ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Logged transitions, for --on batch; repeatable. A built-in task makes its own.",
+            metavar="FILE",
+        ),
+    ] = None,
+    approximator: Annotated[
+        str, typer.Option(help="What --on batch fits.", metavar="networks|trees")
+    ] = "networks",
+    seed: Seed = 0,
     starts: Annotated[
         str,
         typer.Option(
@@ -44,13 +63,31 @@ def evaluate(
 ) -> None:
     """Score one controller: minus the mean discounted return, and the share of starts that fail.
 
+    On the batch: fitted Q evaluation, its standard error over an ensemble; it cannot count failures.
+
     Example: clearloop evaluate examples/published/gprl.json --task cartpole
     """
     from clearloop.evaluation import evaluate as score
     from clearloop.task import Task
 
+    if on not in ("system", "model", "batch"):
+        raise ClearloopError(f"--on {on}: expected system, model or batch")
     the_task = Task.load(task)
     the_controller = load_controller(controller, the_task)
+    if on == "batch":
+        value = evaluate_on_batch(
+            the_controller,
+            the_task,
+            data=data or [],
+            run=run,
+            approximator=approximator,
+            starts=_starts(starts, the_task),
+            seed=seed,
+        )
+        print_json(value.to_dict()) if as_json else typer.echo(value.summary)
+        return
+    if data:
+        raise ClearloopError(f"--on {on}: takes no --data, which is for --on batch")
     plans = the_controller.kind == "planner"  # which takes its time
     with progress("Planning") if plans else nullcontext() as tell:
         result = score(

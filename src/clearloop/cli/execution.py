@@ -44,13 +44,14 @@ def _carry_out(run: "RunDirectory", request: "Request", task: "Task", batch: "Ba
         for method in request.methods:
             with searching(method.name) as tell:
                 result = run_method(
-                    run, method, task, batch, surrogate, budget=request.budget, seed=request.seed,
-                    ledger=ledger, tell=tell, interruption=interruption,
+                    run, method, task, batch, surrogate, budget=request.budget, value=request.value,
+                    seed=request.seed, ledger=ledger, tell=tell, interruption=interruption,
                 )  # fmt: skip
             results.append(result)
             took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
             found = count(len(result.points), "controller")
-            typer.echo(f"Search     {method.name}: {found}, {result.steps:,} model steps, {took}", err=err)
+            steps = "model" if request.value == "model" else "logged"
+            typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
     finish(run, task, surrogate, results)
     typer.echo(err=err)
 

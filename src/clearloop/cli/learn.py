@@ -54,8 +54,13 @@ def learn(
         ),
     ] = None,
     value: Annotated[
-        str, typer.Option(help="What searches minimise: penalties of rollouts on the model.", metavar="model")
-    ] = "model",
+        str | None,
+        typer.Option(
+            help="What searches minimise: rollouts on the model, or fitted Q of the batch.",
+            metavar="model|batch",
+            show_default="model",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same front.", min=0, show_default="0")
     ] = None,
@@ -78,10 +83,8 @@ def learn(
     from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
-    if value != "model":
-        raise ClearloopError(f"--value {value}: expected model; a search on the batch alone is still to come")
     the_task = Task.load(task)
-    given = Given(tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()))
+    given = Given(tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()), value)
     run = RunDirectory(out or Path("runs") / _file_name(the_task.name))
     if resume and run.exists:
         request, batch = go_on(run, the_task, given)
@@ -103,11 +106,13 @@ def make_request(command: str, task: str, given: Given) -> "Request":
     from clearloop.runs import Request
 
     track = find_track("best" if given.track is None else given.track).name
+    methods = configure(find_methods(given.methods or ("gprl",)), given.settings)
     return Request(
         command=command,
         task=task,
         data=tuple(map(str, given.data)),
-        methods=configure(find_methods(given.methods or ("gprl",)), given.settings),
+        methods=methods,
+        value=find_value("model" if given.value is None else given.value, methods),
         budget=parse_budget("standard" if given.budget is None else given.budget),
         track=track,
         seed=given.seed or 0,
@@ -135,6 +140,18 @@ def find_methods(names: tuple[str, ...]) -> "list[Method]":
     from clearloop.methods.registry import find_method
 
     return [find_method(name)() for name in dict.fromkeys(names)]
+
+
+def find_value(name: str, methods: "tuple[Method, ...]") -> str:
+    """That all of the methods can search with."""
+    from clearloop.methods import VALUES
+
+    if name not in VALUES:
+        raise ClearloopError(f"--value {name}: expected {' or '.join(VALUES)}")
+    for method in methods:
+        if name == "batch" and method.needs_model:
+            raise ClearloopError(f"--value batch: {method.name} needs a model: leave one of them out")
+    return name
 
 
 def parse_budget(text: str) -> int:

@@ -21,6 +21,7 @@ class Given(NamedTuple):
     track: str | None = None
     seed: int | None = None
     settings: tuple[str, ...] = ()
+    value: str | None = None
 
 
 def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
@@ -43,6 +44,8 @@ def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Ba
         agreement.check_option(run, "--budget", request.budget, parse_budget(given.budget))
     if given.track is not None:
         agreement.check_option(run, "--track", request.track, given.track)
+    if given.value is not None:
+        agreement.check_option(run, "--value", request.value, given.value)
     if given.seed is not None:
         agreement.check_option(run, "--seed", request.seed, given.seed)
     agreement.check_settings(run, request.methods, configure(request.methods, given.settings))

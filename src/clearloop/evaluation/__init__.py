@@ -1,7 +1,17 @@
-"""What controllers cost: on the plant, on a surrogate."""
+"""What controllers cost: on the plant, on a surrogate; and what the batch alone can tell."""
 
 from clearloop.evaluation.penalty import Evaluation, evaluate
 from clearloop.evaluation.planning import with_model
+from clearloop.evaluation.q_evaluation import FittedQ, fitted_q
 from clearloop.evaluation.trajectory import SetpointChange, Trajectory, simulate
 
-__all__ = ["Evaluation", "SetpointChange", "Trajectory", "evaluate", "simulate", "with_model"]
+__all__ = [
+    "Evaluation",
+    "FittedQ",
+    "SetpointChange",
+    "Trajectory",
+    "evaluate",
+    "fitted_q",
+    "simulate",
+    "with_model",
+]

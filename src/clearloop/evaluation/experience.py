@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clearloop.data.cells import Flags, Floats
+from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
@@ -23,6 +23,11 @@ class Experience(NamedTuple):
     """[n]"""
     failing: Flags
     """[n] whether it led into failure, where the reward is paid to the end"""
+
+    def some(self, rows: Ints) -> "Experience":
+        return Experience(
+            self.state[rows], self.action[rows], self.after[rows], self.reward[rows], self.failing[rows]
+        )
 
     @property
     def pairs(self) -> Floats:

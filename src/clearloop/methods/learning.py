@@ -6,6 +6,7 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
+from clearloop.methods.batch_value import batch_score, batch_value, best_few
 from clearloop.methods.method import Method, Search, State
 from clearloop.methods.problem import Problem
 from clearloop.methods.result import Result, judge
@@ -14,6 +15,8 @@ from clearloop.task import Task
 
 BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000_000}
 """In steps of the model, so that they mean the same on every machine."""
+
+VALUES = ("model", "batch")
 
 Watch = Callable[[Search, Problem], None]
 """Called after every round."""
@@ -27,19 +30,26 @@ def learn(
     rng: np.random.Generator,
     budget: str | int = "standard",
     track: Track = BEST,
+    value: str = "model",
     surrogate: Surrogate | None = None,
     watch: Watch | None = None,
     resume: State | None = None,
 ) -> Result:
     """Controllers for a task, found by one method on a surrogate of the batch; learned here if none is given.
 
-    `budget`: steps of the model, or the name of a usual amount. `resume`: what `snapshot` gave in an earlier
-    call of `watch`; with the same other arguments the result is the same as without the interruption.
+    `budget`: steps of the model, or the name of a usual amount. `value`: what is minimised and what the front
+    is chosen by: penalties on the "model", or those that fitted Q evaluation finds in the "batch" alone; the
+    model then only says what it thinks of the front. `resume`: what `snapshot` gave in an earlier call of
+    `watch`; with the same other arguments the result is the same as without the interruption.
     """
+    if value not in VALUES:
+        raise ClearloopError(f"value {value}: expected {' or '.join(VALUES)}")
     model_rng, search_rng, judge_rng = rng.spawn(3)
     if surrogate is None:
         surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
-    problem = Problem(task, batch, surrogate, budget=read_budget(budget), rng=search_rng)
+    (value_rng,) = rng.spawn(1)
+    from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
+    problem = Problem(task, batch, surrogate, budget=read_budget(budget), rng=search_rng, value=from_batch)
     search = method.begin(problem, rng=search_rng)
     if resume is not None:
         problem.spent = resume["spent"]
@@ -48,7 +58,10 @@ def learn(
         search.advance()
         if watch is not None:
             watch(search, problem)
-    return judge(method.name, search.candidates(), task, batch, surrogate, steps=problem.spent, rng=judge_rng)
+    found, score = search.candidates(), None
+    if from_batch is not None:
+        found, score = best_few(found), batch_score(task, batch, rng=value_rng)
+    return judge(method.name, found, task, batch, surrogate, steps=problem.spent, rng=judge_rng, score=score)
 
 
 def snapshot(search: Search, problem: Problem) -> State:

@@ -57,6 +57,8 @@ class Method(ABC):
     """One way to get controllers from a batch. A frozen dataclass: it is its own configuration."""
 
     name: ClassVar[str]
+    needs_model: ClassVar[bool] = False
+    """whether it asks more of the problem than penalties, so that it cannot search on the batch alone"""
 
     @abstractmethod
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Search: ...

@@ -47,6 +47,7 @@ class NFQ(Method):
     """what a squared weight costs; without it weights grow from fit to fit, and Q becomes ever steeper"""
 
     name: ClassVar[str] = "nfq"
+    needs_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.levels < 2 or min(self.iterations, self.epochs, *self.hidden) < 1:

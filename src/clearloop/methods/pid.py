@@ -48,6 +48,7 @@ class PID(Method):
     """that each particle is tried from"""
 
     name: ClassVar[str] = "pid"
+    needs_model: ClassVar[bool] = True
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "PIDSearch":
         return PIDSearch(problem, self, rng)

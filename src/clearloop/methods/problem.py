@@ -1,10 +1,15 @@
-"""What a method searches on: penalties of whole populations on a surrogate, with the model steps counted."""
+"""What a method searches on: penalties of whole populations on a surrogate, with the model steps counted.
+
+Or, if it is given a value of the batch alone: penalties by that, with the logged steps counted.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers.features import Features
 from clearloop.data import Batch
+from clearloop.errors import ClearloopError
+from clearloop.evaluation.linear_q import LinearQ
 from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
@@ -17,7 +22,10 @@ Floats = NDArray[np.float64]
 
 
 class Problem:
-    """A task, a batch and a surrogate of it; starts and members for the search alone; and a budget."""
+    """A task, a batch and a surrogate of it; starts and members for the search alone; and a budget.
+
+    With a `value`, searches do without the surrogate.
+    """
 
     def __init__(
         self,
@@ -28,11 +36,16 @@ class Problem:
         budget: int,
         rng: np.random.Generator,
         starts: int = 1024,
+        value: LinearQ | None = None,
     ) -> None:
-        """`budget`: steps of a model that may be spent. `starts`: how many to draw."""
-        self.task, self.batch, self.surrogate, self.budget = task, batch, surrogate, budget
+        """`budget`: steps of a model that may be spent; with a value, logged steps that may be looked at.
+
+        `starts`: how many to draw.
+        """
+        self.task, self.batch, self.budget = task, batch, budget
+        self._surrogate, self.value = surrogate, value
         self.spent = 0
-        self.history = max(task.history, reward_window(task))
+        self.history = max(task.history, reward_window(task)) if value is None else task.history
         self.features = Features(task.state_names, task.action_names, self.history)
         self.starts = draw_starts(task, batch, starts, rng)
         self.readable = _readable(task)
@@ -44,6 +57,13 @@ class Problem:
     def share(self) -> float:
         """Of the budget that is spent."""
         return min(1.0, self.spent / self.budget)
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """An error for methods that need it, where there shall be none."""
+        if self.value is not None:
+            raise ClearloopError("this method needs a model of the plant: it cannot use --value batch")
+        return self._surrogate
 
     @property
     def members(self) -> int:
@@ -68,6 +88,9 @@ class Problem:
 
     def penalties(self, policies: Policies, *, starts: int, members: int | None = None) -> Floats:
         """[P] the mean penalty of each controller over the first starts, and the first members or all."""
+        if self.value is not None:
+            self.spent += len(policies.numbers) * self.value.cost
+            return np.asarray(self.value.penalties(policies, self.starts[:starts]).mean(axis=1))
         some = range(self.members if members is None else min(members, self.members))
         chosen = tuple(self.surrogate.search_members[member] for member in some)
         job = Job(

@@ -38,6 +38,7 @@ class PSOP(Method):
     """starts of the trial"""
 
     name: ClassVar[str] = "pso-p"
+    needs_model: ClassVar[bool] = True
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "PSOPSearch":
         return PSOPSearch(problem, self, rng)

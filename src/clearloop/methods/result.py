@@ -10,6 +10,7 @@ import numpy as np
 from clearloop.controllers import Controller, Planner
 from clearloop.data import Batch
 from clearloop.evaluation import Evaluation, evaluate
+from clearloop.methods.batch_value import Score
 from clearloop.methods.method import Candidate
 from clearloop.methods.problem import draw_starts
 from clearloop.surrogate import Surrogate
@@ -28,7 +29,7 @@ class Point:
 
     controller: Controller
     judged: Evaluation
-    """by the judging members on starts of their own: what the front was chosen by"""
+    """by the judging members, or from the batch, on starts of their own: what the front was chosen by"""
     model: Evaluation
     """by the judging members on the scoring set: the promise"""
     system: Evaluation | None
@@ -100,15 +101,23 @@ def judge(
     *,
     steps: int,
     rng: np.random.Generator,
+    score: Score | None = None,
 ) -> Result:
-    """Score candidates with the members that the search did not use, on new starts; drop the dominated."""
+    """Score candidates with the members that the search did not use, on new starts; drop the dominated.
+
+    With a `score`, that is used instead of the members.
+    """
     starts = draw_starts(task, batch, JUDGED_STARTS, rng)
     front: list[tuple[Controller, Evaluation]] = []
     beside: list[tuple[Controller, Evaluation]] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
         controller = candidate.controller
         n, judges = _affordable(controller, surrogate)
-        judged = evaluate(controller, task, surrogate=surrogate, members=judges, starts=starts[:n])
+        if score is None:
+            judged = evaluate(controller, task, surrogate=surrogate, members=judges, starts=starts[:n])
+        else:
+            penalties = score(controller, starts[:n])[None]
+            judged = Evaluation(task.name, "batch", penalties, np.zeros(penalties.shape, np.bool_))
         if candidate.compared:
             beside.append((controller, judged))
             continue
@@ -122,13 +131,13 @@ def judge(
             front.append((controller, judged))
     scoring = task.scoring_starts() if task.start_box is not None else starts
 
-    def score(controller: Controller, judged: Evaluation) -> Point:
+    def make_point(controller: Controller, judged: Evaluation) -> Point:
         n, judges = _affordable(controller, surrogate)
         model = evaluate(controller, task, surrogate=surrogate, members=judges, starts=scoring[:n])
         system = evaluate(controller, task, starts=n) if task.plant is not None else None
         return Point(controller, judged, model, system)
 
-    return Result(method, tuple(starmap(score, front)), steps, tuple(starmap(score, beside)))
+    return Result(method, tuple(starmap(make_point, front)), steps, tuple(starmap(make_point, beside)))
 
 
 def _affordable(controller: Controller, surrogate: Surrogate) -> tuple[int, Sequence[int]]:

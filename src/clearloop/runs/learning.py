@@ -31,6 +31,7 @@ def run_method(
     surrogate: Surrogate,
     *,
     budget: int,
+    value: str = "model",
     seed: int,
     ledger: Ledger,
     tell: Tell,
@@ -50,6 +51,7 @@ def run_method(
         method,
         rng=np.random.default_rng([seed, 2]),  # [seed] drew the batch, [seed, 1] the model
         budget=budget,
+        value=value,
         surrogate=surrogate,
         watch=watcher,
         resume=begun.get("learning"),
@@ -72,7 +74,9 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
         save(controller.for_task(task), folder / f"{controller.name}.json")
     front.write(run)
     judges = f"{JUDGED_STARTS:,} other starts"
-    if surrogate.track.judge:
+    if any(point.judged.on == "batch" for point in points):
+        judges += ", by fitted Q evaluation of the batch"
+    elif surrogate.track.judge:
         judges += f" and {surrogate.track.judge} other models"
     pick = {"controller": front.entries[front.pick].controller, "reason": front.reason(judges)}
     run.mark("finished", pick=pick)

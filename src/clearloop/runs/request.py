@@ -23,6 +23,8 @@ class Request:
     budget: int
     """steps of the model, for each method"""
     track: str = "best"
+    value: str = "model"
+    """what searches minimise: of rollouts on the "model", or of the "batch" alone"""
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -34,7 +36,7 @@ class Request:
             "methods": {method.name: settings_of(method) for method in self.methods},
             "budget": self.budget,
             "track": self.track,
-            "value": "model",
+            "value": self.value,
             "seed": self.seed,
         }
 
@@ -52,6 +54,7 @@ class Request:
                 methods=methods,
                 budget=int(asked["budget"]),
                 track=str(asked["track"]),
+                value=str(asked["value"]),
                 seed=int(asked["seed"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

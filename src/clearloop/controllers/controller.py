@@ -51,6 +51,8 @@ class Controller(Table):
     units: dict[str, Unit] = Field({})
     dt: Positive | None = None
 
+    readable: ClassVar[bool] = True
+    """whether a person can take it in"""
     chosen_in: ClassVar[str] = "outputs"
     """The table of the file whose keys are actions."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 from math import prod
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -26,6 +26,7 @@ Levels = Annotated[tuple[Coefficient, ...], Field(min_length=1, max_length=MOST_
 class GreedyQ(Controller):
     """The network's inputs: those that are named, then the actions in the order of `outputs`; one output."""
 
+    readable: ClassVar[bool] = False
     kind: Literal["greedy-q"] = "greedy-q"
     inputs: Annotated[tuple[Text, ...], Field(min_length=1, max_length=WIDEST)]
     layers: Annotated[tuple[Layer, ...], Field(min_length=1, max_length=DEEPEST)]

@@ -1,7 +1,7 @@
 """A small network (sec. 3.5 of the paper): not to be read, but to be compared with."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ class Scale(Table):
 
 
 class NetworkController(Controller):
+    readable: ClassVar[bool] = False
     kind: Literal["network"] = "network"
     inputs: Annotated[tuple[Text, ...], Field(min_length=1, max_length=WIDEST)]
     layers: Annotated[tuple[Layer, ...], Field(min_length=1, max_length=DEEPEST)]

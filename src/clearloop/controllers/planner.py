@@ -6,7 +6,7 @@ where models are known (`evaluation/planning.py`).
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, PrivateAttr, Strict, model_validator
 
@@ -39,6 +39,7 @@ class Pilot(Protocol):
 
 
 class Planner(Controller):
+    readable: ClassVar[bool] = False
     kind: Literal["planner"] = "planner"
     run: Text
     """the run directory with its model, from the folder of this file"""

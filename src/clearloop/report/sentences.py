@@ -17,7 +17,9 @@ def headline(front: "Front") -> str:
     cost = _cost(best)
     costs = "costs" if best.penalty_system is not None else "promises"
     where = " on the plant" if best.penalty_system is not None else ""
-    said = f"The best controller, {best.controller}, {costs} {format_penalty(cost)}{where}"
+    alike = len({row.readable for row in front.judged}) == 1
+    which = "The best controller" if alike else "The best controller that can be read"
+    said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where}"
     others = []
     if simplest != best:
         others.append(f"{_compared(cost, _cost(simplest))} the simplest")

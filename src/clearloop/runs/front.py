@@ -36,8 +36,10 @@ class Judged:
     penalty: float
     penalty_se: float | None
     extra: float
-    """than the best costs that is no planner, from the same starts"""
+    """than the best costs that can be read, from the same starts"""
     extra_se: float | None
+    readable: bool = True
+    """others are for comparison: networks and planners are never the pick, if there is anything to read"""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,7 @@ class Front:
         numbered = [Entry(f"{number:03d}", *row[1:]) for number, row in enumerate(rows, 1)]
         points = [point for result in results for point in result.points]
         scored = [Scored.of(entry.controller, point) for entry, point in zip(numbered, points, strict=True)]
-        judged = _judge(points, [row.planner for row in scored])
-        return cls(tuple(numbered), judged, tuple(published), beside_planners([*scored, *others]))
+        return cls(tuple(numbered), _judge(points), tuple(published), beside_planners([*scored, *others]))
 
     @property
     def planners(self) -> list[int]:
@@ -82,13 +83,12 @@ class Front:
 
     @property
     def _eligible(self) -> list[int]:
-        """All but planners; where there is nothing else, these."""
-        planners = self.planners
-        return [i for i in range(len(self.entries)) if i not in planners] or planners
+        """What can be read; where there is nothing, all."""
+        return [i for i, row in enumerate(self.judged) if row.readable] or list(range(len(self.judged)))
 
     @property
     def best(self) -> int:
-        """Which of the entries is judged to cost least, planners aside."""
+        """Which of the entries that can be read is judged to cost least."""
         return min(self._eligible, key=lambda i: self.judged[i].penalty)
 
     @property
@@ -139,19 +139,30 @@ class Front:
         )
 
 
-def _judge(points: Sequence[Point], planners: Sequence[bool]) -> tuple[Judged, ...]:
+def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
     """All were judged from the same starts: every method's generator has the same seed. Planners from the
     first of them only.
     """
     if not points:
         raise ClearloopError("the search found no controller: give it a larger --budget")
     costs = [point.judged.penalties.mean(axis=0) for point in points]  # [N], over members
-    eligible = [cost for cost, planner in zip(costs, planners, strict=True) if not planner] or costs
+    readable = [point.controller.readable for point in points]
+    eligible = [cost for cost, reads in zip(costs, readable, strict=True) if reads] or costs
     best = min(eligible, key=lambda cost: float(cost.mean()))
     rows = []
     for number, (point, cost) in enumerate(zip(points, costs, strict=True), 1):
-        extra = cost - best[: cost.size]
-        se = float(extra.std(ddof=1) / np.sqrt(extra.size)) if extra.size > 1 else None
-        error = point.judged.standard_error
-        rows.append(Judged(f"{number:03d}", point.judged.penalty, error, float(extra.mean()), se))
+        n = min(cost.size, best.size)
+        extra = cost[:n] - best[:n]
+        se = float(extra.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+        judged = point.judged
+        rows.append(
+            Judged(
+                f"{number:03d}",
+                judged.penalty,
+                judged.standard_error,
+                float(extra.mean()),
+                se,
+                point.controller.readable,
+            )
+        )
     return tuple(rows)

@@ -1,7 +1,6 @@
 """Planners among the controllers of a run: they are scored from fewer starts, and all others beside them.
 
-A planner shows what the model makes possible, at a thousand times the cost of deciding; nobody can read or
-export it. So it is compared, but never the pick.
+A planner shows what the model makes possible, at a thousand times the cost of deciding.
 """
 
 from collections.abc import Iterable

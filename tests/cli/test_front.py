@@ -147,7 +147,7 @@ def test_a_planner_stands_beside_the_others_from_its_own_starts(
     judged = (*front.judged[:2], replace(front.judged[2], readable=False))
     Front(front.entries, judged, front.published, tuple(beside)).write(run)
     lines = printed(run, 80, capsys)
-    assert lines[0].startswith("The best controller that can be read, 002, costs 2.86 on the plant: 11 % less")
+    assert lines[0].startswith("The best controller that can be read, 002, costs 2.86 on the plant: 11 %")
     at = next(n for n, line in enumerate(lines) if line.startswith("Planner"))
     assert lines[at : at + 2] == [
         "Planner    003 plans anew at every step; its figures are from the first 128",

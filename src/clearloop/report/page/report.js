@@ -25,21 +25,25 @@
     tell(id);
   };
 
-  const fromAddress = () => open(location.hash.slice(2)) ;
+  const fromAddress = () => open(location.hash.slice(2));
 
-  points.forEach((point, number) => {
+  for (const point of points) {
     const id = point.dataset.id;
     point.addEventListener("mouseenter", () => tell(id));
     point.addEventListener("mouseleave", () => tell(current));
     point.addEventListener("focus", () => tell(id));
-    point.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      const next = points[(number + step + points.length) % points.length];
-      next.focus();
-      open(next.dataset.id);
-    });
+  }
+
+  // Arrow keys go through the front, from a point to a point, or from an open controller to the next.
+  addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const from = document.activeElement;
+    const at = points.findIndex((point) => point === from || article(point.dataset.id) === from);
+    if (!step || at < 0) return;
+    event.preventDefault();
+    const next = points[(at + step + points.length) % points.length];
+    open(next.dataset.id);
+    (points.includes(from) ? next : article(next.dataset.id)).focus();
   });
 
   root.classList.add("js");

@@ -1,0 +1,37 @@
+"""A finished run with its report."""
+
+from pathlib import Path
+
+import pytest
+
+from clearloop.cli.execution import carry_out
+from clearloop.cli.learn import begin, make_request
+from clearloop.cli.resumption import Given
+from clearloop.report.writing import write_report
+from clearloop.runs import RunDirectory
+from clearloop.task import Task
+from tests.runs.guessing import PUSHER, make_quick
+
+HOSTILE = '</script><img src="//x.org">'
+"""as a unit, which a task file may say"""
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    folder = tmp_path_factory.mktemp("report")
+    file = folder / "pusher.toml"
+    file.write_text(PUSHER.replace('push = { unit = "N"', f"push = {{ unit = '{HOSTILE}'"))
+    with pytest.MonkeyPatch.context() as patch:
+        make_quick(patch)
+        task = Task.load(str(file))
+        given = Given(methods=("guess", "lqr"), budget="4e5", seed=0)
+        request = make_request("learn", str(file), given)
+        run, batch = begin(folder / "run", task, request)
+        carry_out(run, request, task, batch)
+    write_report(run)
+    return run
+
+
+@pytest.fixture
+def page(finished: RunDirectory) -> Path:
+    return finished.path / "report.html"

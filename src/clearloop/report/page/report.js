@@ -32,6 +32,12 @@
     point.addEventListener("mouseenter", () => tell(id));
     point.addEventListener("mouseleave", () => tell(current));
     point.addEventListener("focus", () => tell(id));
+    point.addEventListener("click", (event) => {
+      event.preventDefault(); // a browser does not move to what is still hidden
+      open(id);
+      history.replaceState(null, "", "#c" + id);
+      article(id).focus();
+    });
   }
 
   // Arrow keys go through the front, from a point to a point, or from an open controller to the next.

@@ -22,7 +22,9 @@ def browser() -> "Iterator[Browser]":
 @pytest.fixture
 def tab(browser: "Browser", page: Path) -> "Iterator[Page]":
     """The report, opened from the disk; any complaint or outside request fails the test."""
-    context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
+    context = browser.new_context(
+        offline=True, reduced_motion="reduce", viewport={"width": 1200, "height": 900}
+    )
     tab = context.new_page()
     complaints: list[str] = []
     tab.on("console", lambda message: complaints.append(message.text))
@@ -54,9 +56,9 @@ def test_the_pick_is_open_at_first(tab: "Page", finished: RunDirectory) -> None:
 def test_a_click_opens_a_controller_and_hovering_names_it(tab: "Page", finished: RunDirectory) -> None:
     for entry in Front.read(finished).entries:
         point = tab.locator(f'.point[data-id="{entry.controller}"]')
-        point.hover(force=True)
+        point.hover()
         assert tab.locator("#hint").inner_text().startswith(f"{entry.controller}: {entry.method}")
-        point.click(force=True)
+        point.click()
         assert opened(tab) == [entry.controller]
         assert point.get_attribute("aria-current") == "true"
 

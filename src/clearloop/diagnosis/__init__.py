@@ -1,0 +1,28 @@
+"""What an engineer wants to know of one controller before signing it, as data."""
+
+from clearloop.diagnosis.coverage import Coverage, Region, cover
+from clearloop.diagnosis.diagnosis import Diagnosis, diagnose
+from clearloop.diagnosis.linearisation import Linearisation, linearise
+from clearloop.diagnosis.modes import Mode
+from clearloop.diagnosis.robustness import Disturbance, Robustness, Sensitivity, disturb
+from clearloop.diagnosis.starts import StartMap, map_starts
+from clearloop.diagnosis.step_response import StepResponse, step_responses
+
+__all__ = [
+    "Coverage",
+    "Diagnosis",
+    "Disturbance",
+    "Linearisation",
+    "Mode",
+    "Region",
+    "Robustness",
+    "Sensitivity",
+    "StartMap",
+    "StepResponse",
+    "cover",
+    "diagnose",
+    "disturb",
+    "linearise",
+    "map_starts",
+    "step_responses",
+]

@@ -29,7 +29,10 @@ class Law:
         self.history = max(2, *_windows(self.controller)) if isinstance(self.controller, PID) else rows
         """H: rows that it looks back on"""
         self._policies = encode([self.controller], task, history=rows)
-        self._system = make_system(task, surrogate, rows, None if surrogate is None else [0])
+        system = make_system(task, surrogate, rows, None if surrogate is None else [0])
+        self._system = system._replace(
+            dynamics=system.dynamics._replace(substeps=1)
+        )  # where it goes is unused
 
     def rows(self, steps: int) -> int:
         """H as far as an episode of so many steps needs it."""

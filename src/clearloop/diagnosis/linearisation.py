@@ -174,7 +174,8 @@ class _Loop:
 
     def _move(self, windows: Floats) -> Floats:
         seen = windows[:, : self.stepper.history]
-        return np.mean([self.stepper(seen, member).states for member in range(self.stepper.members)], axis=0)
+        each = [self.stepper(seen, member).states for member in range(self.stepper.members)]
+        return np.asarray(np.mean(each, axis=0))
 
     def _system_slopes(self, point: Floats) -> Floats:
         step = MEMBERS_STEP if self.coarse else SMALL

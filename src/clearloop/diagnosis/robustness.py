@@ -117,7 +117,7 @@ def disturb(
 def _run(
     law: Law, stepper: Stepper, member: int, starts: Floats, noise: Floats, cases: Sequence[Disturbance]
 ) -> tuple[Floats, Flags]:
-    """Penalties and failures [cases, N]: all cases side by side. `noise` [T, N, S], in units of the states."""
+    """Penalties and failures [cases, N]: all cases side by side. `noise` [T, N, S]: of one spread."""
     task, n_states, lanes = stepper.task, starts.shape[1], (len(cases), len(starts))
     share, delayed, gain = (
         np.repeat(column, len(starts))[:, None] for column in list(zip(*cases, strict=True))[1:]

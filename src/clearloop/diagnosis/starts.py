@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from clearloop.evaluation import evaluate
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-CELLS = 41  # along each axis; odd, so that the middle is one of them
+CELLS = 33  # along each axis; odd, so that the middle is one of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +77,7 @@ def make_grid(task: Task, cells: int = CELLS) -> tuple[dict[str, Floats], Floats
     free = np.flatnonzero(box[:, 0] < box[:, 1])[:2]
     middles = (np.arange(cells) + 0.5) / cells
     values = [low + (high - low) * middles for low, high in box[free]]
-    points = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(free))
-    starts = np.tile(box.mean(axis=1), (max(1, len(points)), 1))
+    points = np.array(list(product(*values)))
+    starts = np.tile(box.mean(axis=1), (len(points), 1))
     starts[:, free] = points
     return {task.state_names[j]: line for j, line in zip(free, values, strict=True)}, starts

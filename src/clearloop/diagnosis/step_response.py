@@ -107,7 +107,7 @@ def step_size(task: Task, batch: Batch, state: int) -> float:
 def measure(task: Task, state: int, old: float, size: float, values: Floats, actions: Floats) -> StepResponse:
     """Of courses [M, T + 1] of a state whose setpoint jumps after BEFORE steps, from `old` by `size`."""
     name = task.state_names[state]
-    times = task.dt * (np.arange(values.shape[1]) - BEFORE)
+    times: Floats = task.dt * np.arange(-BEFORE, values.shape[1] - BEFORE, dtype=np.float64)
     progress = (values[:, BEFORE:] - old) / size  # 0 … 1
     after, errors = times[BEFORE:], np.abs(1 - progress)
     return StepResponse(

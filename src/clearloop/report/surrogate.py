@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearloop.report.style import BLUE, GREY, RED
+from clearloop.report.style import BLUE, GREY, RED, SETTINGS, logarithmic, with_unit
 from clearloop.surrogate.quality import Quality
 from clearloop.surrogate.verdict import UNEXPLAINED
 
@@ -18,17 +18,19 @@ SMALLEST = 1e-9  # drawn on a logarithmic axis
 
 
 def draw_quality(quality: Quality) -> "Figure":
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(11, 6.8), layout=ConstrainedLayoutEngine(hspace=0.08, wspace=0.06))
-    upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=[1.0, 1.15])[:, 0]
-    _draw_horizon(upper, quality)
-    one_step, reward, apart = lower.subplots(1, 3)
-    _draw_one_step(one_step, quality)
-    _draw_reward(reward, quality)
-    _draw_disagreement(apart, quality)
-    figure.suptitle(_title(quality), fontweight="bold")
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=(11, 6.8), layout=ConstrainedLayoutEngine(hspace=0.08, wspace=0.06))
+        upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=[1.0, 1.15])[:, 0]
+        _draw_horizon(upper, quality)
+        one_step, reward, apart = lower.subplots(1, 3)
+        _draw_one_step(one_step, quality)
+        _draw_reward(reward, quality)
+        _draw_disagreement(apart, quality)
+        figure.suptitle(_title(quality), fontweight="bold")
     return figure
 
 
@@ -61,12 +63,11 @@ def _draw_horizon(figure: Any, quality: Quality) -> None:
         axes.axhline(
             loop.spread[j], color=GREY, linestyle="--", linewidth=0.8, label="spread of the state in the log"
         )
-        axes.set(title=name, xlabel="steps ahead", ylabel=_with_unit("error", quality.task.states[name].unit))
-        axes.set_yscale("log")
+        axes.set(title=name, xlabel="steps ahead", ylabel=with_unit("error", quality.task.states[name].unit))
+        logarithmic(axes.yaxis)
         axes.margins(x=0)
     entries = panels[0].get_legend_handles_labels()
-    figure.legend(*entries, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    _tidy(panels)
+    figure.legend(*entries, loc="outside lower center", ncols=3, fontsize=8)
 
 
 def _draw_one_step(axes: "Axes", quality: Quality) -> None:
@@ -89,6 +90,7 @@ def _draw_reward(axes: "Axes", quality: Quality) -> None:
         _say(axes, f"{100 * reward.score:.4g} % of the reward's\nvariance is explained")
         return
     shares = reward.confusion / np.maximum(reward.confusion.sum(axis=1, keepdims=True), 1)
+    axes.grid(False)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (row, column), share in np.ndenumerate(shares):
         colour = "white" if share > 0.5 else "black"
@@ -116,7 +118,7 @@ def _draw_disagreement(axes: "Axes", quality: Quality) -> None:
     axes.scatter(inside[rows], places, color=BLUE, label="in the data", zorder=2)
     axes.scatter(outside[rows], places, color=RED, marker="D", label="outside", zorder=2)
     axes.set_xlabel("deviation after one step / state's spread")
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     _list_states(axes, [quality.task.state_names[j] for j in rows], np.append(inside[rows], outside[rows]))
 
 
@@ -129,24 +131,14 @@ def _list_states(axes: "Axes", names: list[str], shown: Any) -> None:
     """A row for each state, over whole decades that hold what is shown."""
     finite = shown[np.isfinite(shown)]
     decades = np.log10(finite) if finite.size else np.array([-2.0, 0.0])
-    axes.set_xscale("log")
+    logarithmic(axes.xaxis)
     axes.set_xlim(10 ** np.floor(decades.min() - 0.05), 10 ** np.ceil(decades.max() + 0.05))
     axes.set_yticks(np.arange(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.75)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    _tidy([axes])
-
-
-def _tidy(panels: Any) -> None:
-    for axes in panels:
-        axes.spines[["top", "right"]].set_visible(False)
 
 
 def _worst_first(errors: Any) -> Any:
     """States by their error, those without one last."""
     return np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")
-
-
-def _with_unit(what: str, unit: str) -> str:
-    return f"{what} ({unit})" if unit else what

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearloop.evaluation import Trajectory
-from clearloop.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SETTINGS
+from clearloop.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SETTINGS, with_unit
 from clearloop.task import Task
 
 if TYPE_CHECKING:
@@ -30,19 +30,18 @@ def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
         for panel, name in zip(panels, names, strict=True):
             for (label, trajectory), colour in zip(trajectories.items(), cycle(COLOURS), strict=False):
                 _draw(panel, trajectory, name, label, colour)
-            panel.set_ylabel(_title(task, name), rotation=0, ha="right", va="center", parse_math=False)
+            panel.set_ylabel(_title(task, name), rotation=0, ha="right", va="center")
             panel.margins(x=0)
         figure.align_ylabels(panels)
         panels[-1].set_xlabel("time (s)")
         if len(trajectories) > 1:
-            for text in panels[0].legend(loc="upper right", ncols=3).get_texts():
-                text.set_parse_math(False)
+            panels[0].legend(loc="upper right", ncols=3)
     return figure
 
 
 def _title(task: Task, name: str) -> str:
     unit = task.states[name].unit if name in task.states else task.actions[name].unit
-    return f"{name}\n({unit})" if unit else name
+    return with_unit(name, unit, between="\n")
 
 
 def _draw(panel: Any, trajectory: Trajectory, name: str, label: str, colour: str) -> None:

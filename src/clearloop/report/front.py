@@ -1,7 +1,7 @@
 """The front of a run: what each controller costs, over how complex it is."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearloop.methods.registry import METHODS
 from clearloop.report.penalties import penalty_panels
@@ -17,7 +17,7 @@ APART = 0.16  # inches between lines of text
 
 
 def draw_front(front: Front) -> "Figure":
-    """Penalties on the plant, filled; as promised, hollow. The pick in a ring; what was published as lines."""
+    """Penalties on the plant, filled; as promised, hollow; the pick in a ring; published ones as lines."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -83,9 +83,16 @@ def _draw_points(
     if not inside:
         return
     complexity, penalty, error = zip(*inside, strict=True)
-    place = axes.transData + ScaledTranslation(-3 / 72 * aside, 0, axes.get_figure(root=True).dpi_scale_trans)
-    style = {"color": mark.colour, "markerfacecolor": face, "markersize": 4.5, "clip_on": False, "zorder": 3}
-    bars = {"ecolor": mark.colour, "elinewidth": 0.7, "capsize": 1.5}
+    inches: Any = axes.figure.dpi_scale_trans
+    place = axes.transData + ScaledTranslation(-3 / 72 * aside, 0, inches)
+    style: dict[str, Any] = {
+        "color": mark.colour,
+        "markerfacecolor": face,
+        "markersize": 4.5,
+        "clip_on": False,
+        "zorder": 3,
+    }
+    bars: dict[str, Any] = {"ecolor": mark.colour, "elinewidth": 0.7, "capsize": 1.5}
     axes.errorbar(complexity, penalty, error, fmt="none", transform=place, **bars)
     axes.plot(complexity, penalty, mark.marker, transform=place, **style)
 
@@ -94,7 +101,13 @@ def _ring(axes: "Axes", pick: Entry) -> None:
     complexity, penalty, _ = _charged(pick)
     low, high = axes.get_ylim()
     if low < penalty <= high:
-        style = {"color": BLACK, "markerfacecolor": "none", "markersize": 13, "clip_on": False, "zorder": 4}
+        style: dict[str, Any] = {
+            "color": BLACK,
+            "markerfacecolor": "none",
+            "markersize": 13,
+            "clip_on": False,
+            "zorder": 4,
+        }
         axes.plot(complexity, penalty, "o", **style)
 
 
@@ -107,7 +120,7 @@ def _scale(panels: "Sequence[Axes]", complexities: Sequence[int]) -> None:
     else:
         margin = max(0.04 * (high - low), 1.0)
         axes.set_xlim(low - margin, high + margin)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params(axis="x", integer=True)
 
 
 def _draw_published(figure: "Figure", panels: "Sequence[Axes]", published: Sequence[Known]) -> None:

@@ -1,7 +1,7 @@
 """An axis of penalties on which the good ones can be told apart, however bad the others are."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,11 @@ def penalty_panels(figure: "Figure", penalties: Iterable[float]) -> "list[Axes]"
 def _mark_break(upper: "Axes", lower: "Axes") -> None:
     upper.spines["bottom"].set_visible(False)
     upper.tick_params(axis="x", which="both", length=0)
-    slash = {"marker": [(-1, -0.6), (1, 0.6)], "markersize": 7, "color": "black", "clip_on": False}
+    slash: dict[str, Any] = {
+        "marker": [(-1, -0.6), (1, 0.6)],
+        "markersize": 7,
+        "color": "black",
+        "clip_on": False,
+    }
     upper.plot([0], [0], transform=upper.transAxes, linestyle="none", label="_break", **slash)
     lower.plot([0], [1], transform=lower.transAxes, linestyle="none", label="_break", **slash)

@@ -56,7 +56,10 @@ def logarithmic(axis: "Axis", *, within: tuple[float, ...] = (1.0,)) -> None:
     """With plain numbers at its ticks: `within` each decade, these."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+    if axis is axis.axes.xaxis:
+        axis.axes.set_xscale("log")
+    else:
+        axis.axes.set_yscale("log")
     axis.set_major_locator(LogLocator(subs=within))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

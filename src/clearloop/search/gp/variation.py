@@ -2,20 +2,32 @@
 
 import numpy as np
 
-from clearloop.search.gp.genome import Genome, any_of
+from clearloop.search.gp.genome import Genome, Vocabulary, any_of
 from clearloop.search.gp.grammar import Grammar, rounded
+
+Slice = tuple[int, int]
+"""Where a subtree starts and stops in its genome."""
 
 
 def cross(first: Genome, second: Genome, grammar: Grammar, rng: np.random.Generator) -> tuple[Genome, Genome]:
     """Exchange two subtrees of the same kind: two offspring, as in the paper's figure 6."""
-    words = grammar.vocabulary
+    cuts = choose_cuts(first, second, grammar.vocabulary, rng)
+    if cuts is None:
+        return first, second
+    mine, theirs = cuts
+    return first.replace(*mine, second.slice(*theirs)), second.replace(*theirs, first.slice(*mine))
+
+
+def choose_cuts(
+    first: Genome, second: Genome, words: Vocabulary, rng: np.random.Generator
+) -> tuple[Slice, Slice] | None:
+    """A subtree of each, of the same kind; None if there is no such pair with the first one's."""
     cut = any_of(range(len(first.code)), rng)
     places = words.places(second, words.kind(first, cut))
     if not places:
-        return first, second
+        return None
     other = any_of(places, rng)
-    mine, theirs = (words.start(first, cut), cut + 1), (words.start(second, other), other + 1)
-    return first.replace(*mine, second.slice(*theirs)), second.replace(*theirs, first.slice(*mine))
+    return (words.start(first, cut), cut + 1), (words.start(second, other), other + 1)
 
 
 def mutate_subtree(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:

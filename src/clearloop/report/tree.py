@@ -4,11 +4,9 @@ Everything is laid out in inches, so that labels are as large in a big tree as i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from clearloop.expression import OPERATIONS
-from clearloop.report.layout import Node, place_tree
+from clearloop.report.specimen import CELL, LEVEL, LINE, NODE, TITLE, Panel, Specimen, measure, width_of
 from clearloop.report.style import BLACK, BLUE, GREY, ORANGE, RED, SETTINGS
 from clearloop.search.gp.genome import Genome, Vocabulary
 from clearloop.search.gp.variation import Slice
@@ -18,38 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE = 7.5  # inches, the usual width
-GAP, MARGIN = 0.3, 0.15  # between specimens; around all
-TITLE, LEVEL, NODE, CELL = 0.35, 0.42, 0.24, 0.2  # heights: a title, a level of a tree, a node, a cell
-LETTER, LEAST = 0.068, 0.26  # widths of a letter, and of the smallest node or cell
-LINE = CELL + 0.26  # a line of the array, with the numbers of its cells and their codes
-WRITTEN = {"mul": "×", "div": "÷", "sub": "−", "neg": "−"}  # noqa: RUF001 - as one writes it
-
-
-class Specimen(NamedTuple):
-    title: str
-    genome: Genome
-    part: Slice | None = None
-    """a subtree to show in colour"""
-    colour: str = BLUE
-    cut: bool = False
-    """whether it is to be cut off here"""
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """A specimen with the size of its picture."""
-
-    specimen: Specimen
-    labels: list[str]
-    root: Node
-    tree: tuple[float, float]
-    lines: list[list[int]]
-    """the genes in each line of the array"""
-    size: tuple[float, float]
-    complexity: int
-
-    def length(self, line: Sequence[int]) -> float:
-        return sum(_width(self.labels[place]) for place in line)
+GAP, MARGIN = 0.3, 0.15  # between individuals; around all
 
 
 def draw_individuals(
@@ -60,10 +27,10 @@ def draw_individuals(
     from matplotlib.figure import Figure
 
     half = (PAGE - 2 * MARGIN - GAP) / 2
-    panels = [_panel(specimen, vocabulary, variables, half) for specimen in specimens]
+    panels = [measure(specimen, vocabulary, variables, half) for specimen in specimens]
     columns = 2 if len(panels) > 1 and max(panel.size[0] for panel in panels) <= half else 1
     if columns == 1:
-        panels = [_panel(specimen, vocabulary, variables, PAGE - 2 * MARGIN) for specimen in specimens]
+        panels = [measure(specimen, vocabulary, variables, PAGE - 2 * MARGIN) for specimen in specimens]
     rows = [panels[i : i + columns] for i in range(0, len(panels), columns)]
     heights = [max(panel.size[1] for panel in row) for row in rows]
     wide = max(panel.size[0] for panel in panels)
@@ -74,13 +41,10 @@ def draw_individuals(
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, width), ylim=(height, 0))
         axes.set_axis_off()
-        top = MARGIN
+        top, room = MARGIN, (width - 2 * MARGIN - GAP * (columns - 1)) / columns
         for row, tall in zip(rows, heights, strict=True):
             for column, panel in enumerate(row):
-                room = (width - 2 * MARGIN - GAP * (columns - 1)) / columns
-                _draw(
-                    axes, panel, MARGIN + column * (room + GAP) + (room - panel.size[0]) / 2, top, vocabulary
-                )
+                _draw(axes, panel, MARGIN + column * (room + GAP) + (room - panel.size[0]) / 2, top)
             top += tall + GAP
         said = (
             "Arrays are in postfix order: arguments first, then what takes them; below each gene, its code."
@@ -110,54 +74,7 @@ def draw_crossover(
     return draw_individuals(specimens, vocabulary, variables)
 
 
-def label_of(genome: Genome, place: int, vocabulary: Vocabulary, variables: Sequence[str]) -> str:
-    """What a person calls a gene."""
-    symbol, operand = vocabulary.symbols[genome.code[place]], genome.operand[place]
-    if symbol.constant:
-        return f"{operand:.4g}"
-    if not symbol.takes:
-        return variables[int(operand)]
-    if symbol.name in WRITTEN or symbol.name not in OPERATIONS:
-        return WRITTEN.get(symbol.name, symbol.name)
-    return OPERATIONS[symbol.name].symbol or symbol.name
-
-
-def _panel(specimen: Specimen, vocabulary: Vocabulary, variables: Sequence[str], room: float) -> _Panel:
-    genome = specimen.genome
-    labels = [label_of(genome, place, vocabulary, variables) for place in range(len(genome.code))]
-    root = len(labels) - 1
-    if (
-        vocabulary.symbols[genome.code[root]].weight == 0
-        and len(list(vocabulary.arguments(genome, root))) == 1
-    ):
-        root -= 1  # what only says that this is a controller of one action
-    node = _node(genome, root, vocabulary, labels)
-    tree = place_tree(node)
-    lines: list[list[int]] = [[]]
-    used = 0.0
-    for place in range(root + 1):
-        if lines[-1] and used + _width(labels[place]) > max(room, tree[0]):
-            lines.append([])
-            used = 0.0
-        lines[-1].append(place)
-        used += _width(labels[place])
-    widest = max(sum(_width(labels[place]) for place in line) for line in lines)
-    size = max(tree[0], widest), TITLE + tree[1] * LEVEL + LINE * len(lines)
-    return _Panel(specimen, labels, node, tree, lines, size, vocabulary.complexity(genome))
-
-
-def _node(genome: Genome, place: int, vocabulary: Vocabulary, labels: Sequence[str]) -> Node:
-    arguments = [
-        _node(genome, stop - 1, vocabulary, labels) for _, stop in vocabulary.arguments(genome, place)
-    ][::-1]
-    return Node(place, _width(labels[place]) + 0.06, arguments)
-
-
-def _width(label: str) -> float:
-    return max(LEAST, LETTER * len(label) + 0.1)
-
-
-def _draw(axes: "Axes", panel: _Panel, left: float, top: float) -> None:
+def _draw(axes: "Axes", panel: Panel, left: float, top: float) -> None:
     specimen, width = panel.specimen, panel.size[0]
     title = f"{specimen.title}, complexity {panel.complexity}"
     axes.text(left + width / 2, top, title, ha="center", va="top", fontweight="bold")
@@ -168,11 +85,11 @@ def _draw(axes: "Axes", panel: _Panel, left: float, top: float) -> None:
         x = first
         for place in line:
             _draw_cell(axes, panel, place, x, top + 0.1)
-            x += _width(panel.labels[place])
+            x += width_of(panel.labels[place])
         top += LINE
 
 
-def _draw_tree(axes: "Axes", panel: _Panel, left: float, top: float) -> None:
+def _draw_tree(axes: "Axes", panel: Panel, left: float, top: float) -> None:
     specimen = panel.specimen
     for node in panel.root.all():
         x, y = left + node.x, top + node.depth * LEVEL
@@ -180,7 +97,7 @@ def _draw_tree(axes: "Axes", panel: _Panel, left: float, top: float) -> None:
             below = left + child.x, y + LEVEL
             axes.plot([x, below[0]], [y, below[1]], color=GREY, linewidth=0.8, zorder=1)
             if specimen.cut and specimen.part and child.key == specimen.part[1] - 1:
-                _draw_cut(axes, (x + below[0]) / 2, y + LEVEL / 2)
+                _draw_cut(axes, x + 0.55 * (below[0] - x), y + 0.55 * LEVEL)
         if specimen.cut and specimen.part and node is panel.root and node.key == specimen.part[1] - 1:
             _draw_cut(axes, x, y - NODE / 2 - 0.05)
         face = specimen.colour if _within(specimen, node.key) else "white"
@@ -198,14 +115,14 @@ def _draw_tree(axes: "Axes", panel: _Panel, left: float, top: float) -> None:
 
 
 def _draw_cut(axes: "Axes", x: float, y: float) -> None:
-    axes.plot([x - 0.14, x + 0.14], [y, y], color=RED, linewidth=2, zorder=3)
+    axes.plot([x - 0.08, x + 0.08], [y, y], color=RED, linewidth=2, zorder=3)
 
 
-def _draw_cell(axes: "Axes", panel: _Panel, place: int, left: float, top: float) -> None:
+def _draw_cell(axes: "Axes", panel: Panel, place: int, left: float, top: float) -> None:
     """A gene: what it is, its number above, its code below."""
     from matplotlib.patches import Rectangle
 
-    specimen, width = panel.specimen, _width(panel.labels[place])
+    specimen, width = panel.specimen, width_of(panel.labels[place])
     face = specimen.colour if _within(specimen, place) else "white"
     axes.add_patch(
         Rectangle((left, top), width, CELL, facecolor=face, edgecolor=GREY, linewidth=0.7, zorder=1)

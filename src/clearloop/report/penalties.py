@@ -15,26 +15,30 @@ NEAR = 1.5  # times the best: what is drawn large
 FAR = 2.0  # times the best: something must be worse than this to be drawn apart
 
 
-def penalty_panels(figure: "Figure", penalties: Iterable[float]) -> "list[Axes]":
+def penalty_panels(figure: "Figure", penalties: Iterable[float], *, below: float = 0.0) -> "list[Axes]":
     """One panel, with room for all; or two, the upper one, logarithmic, for what is far from the best.
 
     Draw everything in each of them: what does not belong there is cut off. Steps go through the break as they
-    should, slanted lines do not.
+    should, slanted lines do not. `below`: the height of another panel, for something else; these have 3.6.
     """
     known = np.array([value for value in penalties if np.isfinite(value)] or [0.0])
     best, worst = float(known.min()), float(known.max())
-    if not 0 < FAR * best < worst:
-        (axes,) = figure.subplots(1, 1, squeeze=False)[0]
+    broken = 0 < FAR * best < worst
+    heights = [*([1.0, 2.6] if broken else [3.6]), *([below] if below else [])]
+    panels: list[Axes] = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
+        :, 0
+    ].tolist()
+    if broken:
+        upper, lower, *_ = panels
+        top = NEAR * best
+        lower.set_ylim(best - 0.08 * (top - best), top)
+        logarithmic(upper.yaxis, within=(1.0, 2.0, 5.0) if worst < 1000 * best else (1.0,))
+        upper.set_ylim(top, worst * (worst / top) ** 0.08)
+        _mark_break(upper, lower)
+    else:
         margin = 0.08 * (worst - best) or 0.1 * abs(best) or 1.0
-        axes.set_ylim(best - margin, worst + margin)
-        return [axes]
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 2.6])
-    top = NEAR * best
-    lower.set_ylim(best - 0.08 * (top - best), top)
-    logarithmic(upper.yaxis, within=(1.0, 2.0, 5.0) if worst < 1000 * best else (1.0,))
-    upper.set_ylim(top, worst * (worst / top) ** 0.08)
-    _mark_break(upper, lower)
-    return [upper, lower]
+        panels[0].set_ylim(best - margin, worst + margin)
+    return panels
 
 
 def _mark_break(upper: "Axes", lower: "Axes") -> None:

@@ -30,10 +30,11 @@ def penalty_panels(figure: "Figure", penalties: Iterable[float], *, below: float
     ].tolist()
     if broken:
         upper, lower, *_ = panels
-        top = NEAR * best
+        near, far = known[known <= NEAR * best].max(), known[known > NEAR * best].min()
+        top = min(near + (0.08 * (near - best) or 0.1 * best), (near + far) / 2)
         lower.set_ylim(best - 0.08 * (top - best), top)
         logarithmic(upper.yaxis, within=(1.0, 2.0, 5.0) if worst < 1000 * best else (1.0,))
-        upper.set_ylim(top, worst * (worst / top) ** 0.08)
+        upper.set_ylim(max(top, 0.9 * far), worst * (worst / far) ** 0.08 * 1.05)
         _mark_break(upper, lower)
     else:
         margin = 0.08 * (worst - best) or 0.1 * abs(best) or 1.0

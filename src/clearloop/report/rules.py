@@ -9,6 +9,7 @@ import numpy as np
 from clearloop.controllers import Fuzzy
 from clearloop.controllers.fuzzy import Membership, RuleBase
 from clearloop.controllers.reading import read_variable
+from clearloop.data import Batch
 from clearloop.expression import Variable
 from clearloop.report.style import BLUE, GREY, RED, SETTINGS, with_unit
 from clearloop.task import Task
@@ -34,8 +35,8 @@ class _Row(NamedTuple):
 def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None = None) -> "Figure":
     """A row for each rule: membership over each feature that any rule uses, and the rule's output.
 
-    `ranges`: over which to draw a feature, such as the range that it has in the log; where none is given, as
-    far as the rules reach. A state with a setpoint is its distance from it. Of more than 30 rules, the first.
+    `ranges`: over which to draw a state or action, such as `ranges_of` a log; where none is given, as far as
+    the rules reach. A state with a setpoint is its distance from it. Of more than 30 rules, the first.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -50,8 +51,8 @@ def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None
         grid = figure.subplots(len(rows), len(features) + 1, squeeze=False)
         for j, feature in enumerate(features):
             terms = [row.premise.get(feature) for row in rows]
-            low, high = (ranges or {}).get(str(feature), (0.0, 0.0))
-            span = (low, high) if low < high else _reach(terms)
+            low, high = (ranges or {}).get(feature.name, (0.0, 0.0))
+            span = (low, high) if low < high and feature.part == "value" else _reach(terms)
             for axes, term in zip(grid[:, j], terms, strict=True):
                 _draw_term(axes, term, span)
             _label(grid[:, j], _meaning(feature, controller), controller.units.get(feature.name, ""))
@@ -62,9 +63,22 @@ def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None
             mine = [axes for axes, row in zip(grid[:, -1], rows, strict=True) if row.action == action]
             _label(mine, action, controller.units.get(action, ""))
         _number(grid[:, 0], rows)
+        figure.supylabel("membership, from 0 to 1", fontsize="small")
         if len(every) > len(rows):
             figure.suptitle(f"The first {len(rows)} of {len(every)} rules", fontsize="medium")
     return figure
+
+
+def ranges_of(batch: Batch, task: Task) -> dict[str, Range]:
+    """The lowest and the highest value of each state in the log, less its setpoint; limits of the actions."""
+    aims = np.zeros_like(batch.states)
+    logged = iter(() if batch.setpoints is None else batch.setpoints.T)
+    for name, aim in task.setpoints.items():
+        aims[:, task.state_names.index(name)] = next(logged) if isinstance(aim, str) else aim
+    errors = batch.states - aims
+    lowest, highest = errors.min(axis=0).tolist(), errors.max(axis=0).tolist()
+    ranges = dict(zip(task.state_names, zip(lowest, highest, strict=True), strict=True))
+    return ranges | {name: action.limits for name, action in task.actions.items()}
 
 
 def _rows(action: str, base: RuleBase) -> list[_Row]:

@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
+from clearloop.controllers import Equation
 from clearloop.expression import OPERATIONS
 from clearloop.report.layout import Node, place_tree
 from clearloop.report.style import BLUE
+from clearloop.search.gp.formulas import Formulas
 from clearloop.search.gp.genome import Genome, Vocabulary
 from clearloop.search.gp.variation import Slice
 
@@ -41,6 +45,17 @@ class Panel:
 
     def length(self, line: Sequence[int]) -> float:
         return sum(width_of(self.labels[place]) for place in line)
+
+
+def from_equations(equations: Sequence[Equation]) -> tuple[list[Genome], Vocabulary, list[str]]:
+    """Controllers of the same actions as genomes, their vocabulary, and the names of the variables."""
+    read = list(dict.fromkeys(variable for equation in equations for _, variable in equation.variables()))
+    actions = equations[0].actions
+    grammar = Formulas(list(OPERATIONS), read, np.ones(len(read)), np.ones(len(actions)))
+    genomes = [
+        grammar.from_expressions([equation.formula(action) for action in actions]) for equation in equations
+    ]
+    return genomes, grammar.vocabulary, [str(variable) for variable in read]
 
 
 def label_of(genome: Genome, place: int, vocabulary: Vocabulary, variables: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from clearloop.cli.front import how_to_resume
 from clearloop.cli.model import assess_model, find_track, learn_model, print_reasons
+from clearloop.cli.report import make_report
 from clearloop.cli.searching import searching
 from clearloop.cli.terminal import InterruptedRunError, clock, count
 
@@ -53,6 +54,7 @@ def _carry_out(run: "RunDirectory", request: "Request", task: "Task", batch: "Ba
             steps = "model" if request.value == "model" else "logged"
             typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
     finish(run, task, surrogate, results)
+    make_report(run)
     typer.echo(err=err)
 
 

@@ -70,6 +70,8 @@ def print_front(run: "RunDirectory") -> None:
         say(f"Promise    {kept(front)}", indent=" " * 11)
     for i in front.planners:
         say(f"Planner    {planned(front, i)}", indent=" " * 11)
+    if (run.path / "report.html").exists():
+        typer.echo(f"Report     {run.path / 'report.html'}")
     typer.echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
 
 

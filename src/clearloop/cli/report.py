@@ -1,11 +1,15 @@
 """`clearloop report`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clearloop.cli.front import read_front
+from clearloop.cli.terminal import progress
+
+if TYPE_CHECKING:
+    from clearloop.runs import RunDirectory
 
 
 def report(
@@ -15,9 +19,16 @@ def report(
 
     Example: clearloop report runs/demo
     """
-    from clearloop.report.writing import write_report
     from clearloop.runs import RunDirectory
 
     directory = RunDirectory(run)
     read_front(directory)
-    typer.echo(f"Report     {write_report(directory)}")
+    typer.echo(f"Report     {make_report(directory)}")
+
+
+def make_report(run: "RunDirectory") -> Path:
+    """It takes some seconds for each controller."""
+    from clearloop.report.writing import write_report
+
+    with progress("Report") as tell:
+        return write_report(run, lambda share: tell(share, "examining the controllers"))

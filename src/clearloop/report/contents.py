@@ -1,7 +1,8 @@
 """What the report of a run says, gathered from its directory: plain data for the template."""
 
 import shlex
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from clearloop.controllers import Controller, load
 from clearloop.data import Batch, check
@@ -9,18 +10,24 @@ from clearloop.data.report import Report
 from clearloop.report.chart import chart
 from clearloop.report.details import details
 from clearloop.report.images import as_image
+from clearloop.report.progress import draw_progress
 from clearloop.report.sentences import format_penalty, headline, kept, planned, rounded
 from clearloop.report.surrogate import draw_quality
 from clearloop.report.typesetting import typeset
-from clearloop.runs import Front, RunDirectory
+from clearloop.runs import Front, Ledger, RunDirectory
 from clearloop.surrogate import Quality, Surrogate, assess
 from clearloop.task import Task
 
+T = TypeVar("T")
+Progress = Callable[[float], None]
+
 SIGNS = {"good": "●", "fair": "◐", "poor": "○"}
+REASONS = 2  # of the verdict on the model, beside its light; all of them stand further down
 KEPT, NEARLY = 0.05, 0.15  # how far plant and promise may be apart
 
 
-def contents(run: RunDirectory) -> dict[str, Any]:
+def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, Any]:
+    """`progress` is told the share that is done."""
     description, front = run.describe(), Front.read(run)
     task = Task.model_validate(description["task"])
     batch = Batch.load(run.path / "batch.parquet", task)
@@ -34,23 +41,38 @@ def contents(run: RunDirectory) -> dict[str, Any]:
         "pick": {
             "controller": pick.controller,
             "formula": typeset(controllers[front.pick]),
-            "reason": description["pick"]["reason"][:1].upper() + description["pick"]["reason"][1:],
+            "reason": _sentences(description["pick"]["reason"]),
         },
         "units": _units(task, controllers[front.pick]),
         "lights": _lights(front, examined, quality),
         "chart": chart(front),
-        "controllers": details(front, controllers, task, batch, surrogate),
+        "controllers": _followed(
+            details(front, controllers, task, batch, surrogate), len(controllers), progress
+        ),
         "tested": pick.penalty_system is not None,
         "table": _table(front),
-        "notes": [planned(front, i) + "." for i in front.planners],
+        "notes": [_sentences(planned(front, i)) for i in front.planners],
         "data": {"summary": examined.summary, "findings": examined.findings},
         "model": {
-            "text": " ".join([f"{surrogate!r}: {quality.verdict}.", *(f"{r}." for r in quality.reasons)]),
+            "text": _sentences(f"{surrogate!r}: {quality.verdict}", *quality.reasons),
             "image": as_image(draw_quality(quality), "Errors of the model"),
         },
-        "progress_image": None,
+        "progress_image": as_image(draw_progress(Ledger(run).progress), "Progress of the search"),
         "again": _again(description),
     }
+
+
+def _followed(parts: Iterator[T], total: int, progress: Progress | None) -> list[T]:
+    found = []
+    for part in parts:
+        found.append(part)
+        if progress:
+            progress(len(found) / total)
+    return found
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
 
 
 def _units(task: Task, controller: Controller) -> str:
@@ -66,14 +88,13 @@ def _units(task: Task, controller: Controller) -> str:
 
 def _lights(front: Front, examined: Report, quality: Quality) -> list[dict[str, str]]:
     data = {"ok": "good", "note": "good", "warning": "fair", "problem": "poor"}[examined.severity]
-    model = " ".join(f"{reason}." for reason in quality.reasons) or "It predicts what was held out."
+    model = _sentences(*quality.reasons[:REASONS])
     lights = [("The data", data, examined.verdict), ("The model", quality.verdict, model)]
     if front.entries[front.pick].penalty_system is not None:
         pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
         apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
         grade = "good" if apart <= KEPT else "fair" if apart <= NEARLY else "poor"
-        text = kept(front)
-        lights.append(("The promise", grade, f"{text[:1].upper()}{text[1:]}."))
+        lights.append(("The promise", grade, _sentences(kept(front))))
     else:
         lights.append(("The promise", "fair", "There is no plant to test it on: it is what the model says."))
     return [{"name": n, "grade": grade, "text": text, "sign": SIGNS[grade]} for n, grade, text in lights]

@@ -1,59 +1,112 @@
 """What the report says of each controller, when it is opened."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from clearloop.controllers import Controller
+from clearloop.controllers import Controller, Fuzzy
 from clearloop.data import Batch
+from clearloop.diagnosis import Diagnosis, diagnose
 from clearloop.evaluation import simulate
 from clearloop.report.images import as_image
+from clearloop.report.rules import draw_rules, ranges_of
 from clearloop.report.sentences import format_penalty, rounded
+from clearloop.report.start_map import Outcomes, draw_start_maps
 from clearloop.report.trajectory import draw_trajectories
 from clearloop.report.typesetting import typeset
 from clearloop.runs import Entry, Front
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
+SEED = 0  # of the noise: the same for all controllers
+
+Facts = list[tuple[str, str]]
+
 
 def details(
     front: Front, controllers: Sequence[Controller], task: Task, batch: Batch, surrogate: Surrogate
-) -> list[dict[str, Any]]:
-    return [
-        _detail(entry, controller, task, batch, surrogate)
-        for entry, controller in zip(front.entries, controllers, strict=True)
-    ]
+) -> Iterator[dict[str, Any]]:
+    """Of one after the other: some seconds each."""
+    for entry, controller in zip(front.entries, controllers, strict=True):
+        found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(SEED))
+        yield {
+            "controller": entry.controller,
+            "method": entry.method,
+            "kind": controller.kind,
+            "complexity": entry.complexity,
+            "summary": rounded(entry.formula),
+            "formula": typeset(controller),
+            "words": "\n".join(rounded(line) for line in controller.words()),
+            "facts": [*_costs(entry), *_behaviour(found)],
+            "robustness": _robustness(found),
+            "figures": _figures(entry, controller, found, task, batch, surrogate),
+        }
 
 
-def _detail(
-    entry: Entry, controller: Controller, task: Task, batch: Batch, surrogate: Surrogate
-) -> dict[str, Any]:
-    return {
-        "controller": entry.controller,
-        "method": entry.method,
-        "kind": controller.kind,
-        "complexity": entry.complexity,
-        "summary": rounded(entry.formula),
-        "formula": typeset(controller),
-        "words": "\n".join(rounded(line) for line in controller.words()),
-        "facts": _facts(entry),
-        "robustness": [],
-        "figures": _figures(controller, task, batch, surrogate),
-    }
-
-
-def _facts(entry: Entry) -> list[tuple[str, str]]:
-    facts = [("promised by the model", _with_error(entry.penalty_model, entry.penalty_model_se))]
+def _costs(entry: Entry) -> Facts:
+    facts = [("promised by the model", _penalty(entry.penalty_model, entry.penalty_model_se))]
     if entry.penalty_system is not None:
-        facts.append(("on the plant", _with_error(entry.penalty_system, entry.penalty_system_se)))
+        facts.append(("on the plant", _penalty(entry.penalty_system, entry.penalty_system_se)))
     if entry.failures_system is not None:
         facts.append(("starts that fail", f"{100 * entry.failures_system:.1f} %"))
     return facts
 
 
-def _with_error(mean: float, error: float | None) -> str:
+def _penalty(mean: float, error: float | None) -> str:
     return f"penalty {format_penalty(mean)}" + (f" ± {error:.2g}" if error is not None else "")
+
+
+def _behaviour(found: Diagnosis) -> Facts:
+    facts = []
+    if found.linearisation is not None:
+        facts.append(("close to its rest", repr(found.linearisation)))
+    for step in found.steps:
+        time = step.settling_time
+        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
+        error = f"{step.integral_error:.3g} {step.unit} s".replace("  ", " ")
+        said = f"{settled}, overshoot {step.overshoot:.3g} %, integral of the absolute error {error}"
+        facts.append((f"a step of {step.state} by {step.size:g} {step.unit}".rstrip(), said))
+    if found.coverage is not None:
+        facts.append(("outside the logged region", f"{100 * found.coverage.outside:.1f} % of visited states"))
+    return facts + [(f"no {what}", why) for what, why in found.left_out.items()]
+
+
+def _robustness(found: Diagnosis) -> list[dict[str, str]]:
+    if found.robustness is None:
+        return []
+    calm = found.robustness
+    undisturbed = {"name": "nothing", "penalty": f"{calm.penalty:.2f}", "failures": _share(calm.failures)}
+    return [undisturbed] + [
+        {
+            "name": one.name,
+            "penalty": f"{one.penalty:.2f} ({one.change:+.2f} ± {one.standard_error:.2f})",
+            "failures": _share(one.failures),
+        }
+        for one in calm.disturbed
+    ]
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _figures(
+    entry: Entry, controller: Controller, found: Diagnosis, task: Task, batch: Batch, surrogate: Surrogate
+) -> list[dict[str, Any]]:
+    model = None if found.on == "system" else surrogate
+    where = "on the plant" if model is None else "on the model"
+    start = _telling_start(task, batch)
+    said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
+    trajectory = simulate(controller, task, surrogate=model, start=start)
+    figures = [(draw_trajectories({entry.controller: trajectory}), f"One run {where} from {said or 'rest'}.")]
+    if found.starts is not None:
+        outcome = Outcomes(found.starts.penalties, found.starts.failed)
+        drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})
+        figures.append((drawn, f"Starts that it saves and loses {where}."))
+    if isinstance(controller, Fuzzy):
+        figures.append((draw_rules(controller, task, ranges_of(batch, task)), "Its rules."))
+    return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
 
 
 def _telling_start(task: Task, batch: Batch) -> dict[str, float]:
@@ -61,17 +114,3 @@ def _telling_start(task: Task, batch: Batch) -> dict[str, float]:
     box = task.start_box
     point = batch.states[0] if box is None else box.mean(axis=1) + np.ptp(box, axis=1) / 4
     return {name: float(value) for name, value in zip(task.state_names, point, strict=True) if value}
-
-
-def _figures(controller: Controller, task: Task, batch: Batch, surrogate: Surrogate) -> list[dict[str, Any]]:
-    model = None if task.plant is not None else surrogate
-    start = _telling_start(task, batch)
-    trajectory = simulate(controller, task, surrogate=model, start=start)
-    where = "on the plant" if model is None else "on the model"
-    said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
-    return [
-        {
-            "image": as_image(draw_trajectories({"": trajectory}), f"Trajectory {where}"),
-            "caption": f"One run {where} from {said or 'rest'}.",
-        }
-    ]

@@ -4,17 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from clearloop.files import whole_file
-from clearloop.report.contents import contents
+from clearloop.report.contents import Progress, contents
 from clearloop.runs import RunDirectory
 
 PAGE = Path(__file__).parent / "page"
 
 
-def write_report(run: RunDirectory) -> Path:
-    """Of a finished run."""
+def write_report(run: RunDirectory, progress: Progress | None = None) -> Path:
+    """Of a finished run. `progress` is told the share that is done."""
     file = run.path / "report.html"
     with whole_file(file) as out:
-        out.write(render(contents(run)).encode())
+        out.write(render(contents(run, progress)).encode())
     return file
 
 

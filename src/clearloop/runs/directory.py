@@ -27,8 +27,10 @@ _LEFT_OVER = (
     "progress.csv",
     "timing.csv",
     "quality.json",
+    "report.html",
     "surrogate/surrogate.json",
     "controllers/[0-9]*.json",
+    "controllers/*-last.json",
     "checkpoint/*.safetensors",
 )
 

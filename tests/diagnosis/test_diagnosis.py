@@ -34,7 +34,7 @@ def test_on_a_plant() -> None:
     assert [step.state for step in made[0].steps] == ["place"]
     assert made[0].robustness is not None
     assert made[0].robustness.starts == 128
-    assert len(repr(made[0]).splitlines()) == 6
+    assert len(repr(made[0]).splitlines()) == 5 + 6
 
 
 def test_without_a_plant_the_judging_members_answer() -> None:

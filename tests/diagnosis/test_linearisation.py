@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.linalg import expm
 
 from clearloop.controllers import Equation, Linear
@@ -51,7 +54,7 @@ def test_without_control_it_is_the_spring_itself() -> None:
     assert mode.damping == pytest.approx(0.1, rel=1e-5)
     assert mode.period == pytest.approx(2 * np.pi / (2 * np.sqrt(1 - 0.01)), rel=1e-5)
     assert mode.time_constant == pytest.approx(5.0, rel=1e-5)
-    assert not result.reacts
+    assert not result.gains.any()
 
 
 def test_pushing_the_wrong_way_is_unstable() -> None:
@@ -131,6 +134,25 @@ def test_the_window_of_a_pid_is_part_of_the_loop() -> None:
 def test_a_window_beyond_reason_is_left_out() -> None:
     pid = PID(outputs={"u": Loops(loops=(Loop(input="y", kp=3.0, ki=0.5, window=5_000),))})
     assert linearise(pid, FIRST_ORDER, spread=np.ones(1)) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(numbers=arrays(np.float64, (3, 5), elements=st.floats(-1, 1).map(lambda x: round(x, 3))))
+def test_any_linear_loop(numbers: Floats) -> None:
+    """Rows: U of three states, V and, in the last column, the gains."""
+    u, v, gains = numbers[:, :3], numbers[:, 3:4], numbers[:, 4]
+    task = make_task(3, reach=100.0)
+    law = Linear(gains={"u0": dict(zip(task.states, gains.tolist(), strict=True))})
+    result = found(linearise(law, task, spread=np.ones(3), surrogate=make_model(task, u, v)))
+    np.testing.assert_allclose(result.states, u, atol=1e-9)
+    np.testing.assert_allclose(result.actions, v, atol=1e-9)
+    np.testing.assert_allclose(result.gains[0], gains, atol=1e-9)
+    np.testing.assert_allclose(
+        np.abs(np.linalg.det(u + v * gains)),
+        np.prod([abs(mode.value) ** (1 + (mode.value.imag > 0)) for mode in result.modes]),
+        atol=1e-6,
+    )
+    assert result.point.tolist() == [0.0] * 3
 
 
 def test_lqr_on_a_model_has_the_eigenvalues_that_it_says() -> None:

@@ -1,8 +1,10 @@
 """Which starts are saved."""
 
 import numpy as np
+import pytest
 
 from clearloop.diagnosis.starts import make_grid, map_starts
+from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS
@@ -53,3 +55,9 @@ def test_an_unstable_loop_loses_all_but_its_setpoint() -> None:
     assert found.failed.tolist() == [False, True, True]
     assert found.to_dict()["starts"] == starts.tolist()
     assert repr(found) == "loses 2 of 3 starts"
+
+
+def test_no_box_no_grid() -> None:
+    tables = SPRING.model_dump(mode="json", exclude_none=True)
+    with pytest.raises(ClearloopError, match="task spring: starts come from the batch"):
+        make_grid(Task.from_dict(tables | {"starts": {"from": "batch"}}))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clearloop.controllers import Equation, Linear
-from clearloop.diagnosis.step_response import BEFORE, StepResponse, step_responses, step_size
+from clearloop.diagnosis.step_response import BEFORE, StepResponse, measure, step_responses, step_size
 from clearloop.task import Task
 from tests.methods.linear_plants import make_log, make_model, make_task
 from tests.methods.test_lqr import U, V
@@ -91,3 +91,15 @@ def test_some_members_of_a_model() -> None:
     (response,) = step_responses(controller, task, batch=batch, surrogate=model, members=[0, 2])
     assert response.values.shape == (2, 10 + 200 + 1)
     np.testing.assert_array_equal(response.values[0], response.values[1])
+
+
+def test_figures_are_those_of_the_member_in_the_middle() -> None:
+    """Courses that settle after one, three and no steps."""
+    steps = np.arange(61) - BEFORE
+    courses = np.array([np.where(steps >= wait, 4.0, 2.0) for wait in (1, 3, 99)])
+    found = measure(FIRST_ORDER, 0, 2.0, 2.0, courses, np.zeros((3, 60, 1)))
+    assert found.settling_time == pytest.approx(0.3)
+    assert found.final_error == 0.0
+    worse = measure(FIRST_ORDER, 0, 2.0, 2.0, courses[1:], np.zeros((2, 60, 1)))
+    assert worse.settling_time is worse.rise_time is None
+    assert worse.final_error == 2.0

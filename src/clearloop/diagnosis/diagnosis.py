@@ -1,6 +1,7 @@
 """What an engineer wants to know of one controller before signing it."""
 
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,10 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         parts = [self.starts, self.linearisation, *self.steps, self.coverage, self.robustness]
-        lines = [f"{self.controller.summary} ({self.task.name}, on the {self.on})"]
-        lines += [f"  {part}" for part in parts if part is not None]
-        return "\n".join([*lines, *(f"  no {what}: {why}" for what, why in self.left_out.items())])
+        lines = [repr(part) for part in parts if part is not None]
+        lines += [f"no {what}: {why}" for what, why in self.left_out.items()]
+        title = f"{self.controller.summary} ({self.task.name}, on the {self.on})"
+        return title + indent("\n" + "\n".join(lines), "  ")
 
 
 def diagnose(
@@ -68,7 +70,7 @@ def diagnose(
     """Some seconds. The same generator gives the same diagnosis; give equal ones to compare controllers."""
     controller = controller.for_task(task)
     on, model, members = "system", None, None
-    if not task.derivatives:
+    if not task.derivatives or task.reward_expression is None:
         on, model, members = "model", surrogate, surrogate.judge_members
     if isinstance(controller, Planner):
         what = ("starts", "linearisation", "steps", "coverage", "robustness")

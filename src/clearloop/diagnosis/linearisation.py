@@ -21,7 +21,8 @@ from clearloop.diagnosis.stepper import Stepper
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-SMALL, MEMBERS_STEP = 1e-5, 0.02  # of differences, in spreads of the states and half ranges of the actions
+SMALL = 1e-5  # of differences, in spreads of the states and half ranges of the actions
+LONG = 0.3  # of those on a surrogate, over which the kinks of its networks average out
 RESTS = 1e-6  # the most that may change in a step, in the same
 FARTHEST = 3.0  # spreads between a setpoint and the place of rest that is taken for its own
 ROUNDS = 30
@@ -60,18 +61,12 @@ class Linearisation:
         """Whether small deviations die out; None where the eigenvalues do not tell."""
         return all(mode.inside for mode in self.modes) if self.at_rest and self.smooth else None
 
-    @property
-    def reacts(self) -> bool:
-        """Whether the action answers small deviations of the present state at all."""
-        return bool(self.gains.any())
-
     def to_dict(self) -> dict[str, Any]:
         names, actions = self.task.state_names, self.task.action_names
         return {
             "stable": self.stable,
             "at_rest": self.at_rest,
             "smooth": self.smooth,
-            "reacts": self.reacts,
             "setpoint": dict(zip(names, rounded(self.aims), strict=True)),
             "point": dict(zip(names, rounded(self.point), strict=True)),
             "action": dict(zip(actions, rounded(self.action), strict=True)),
@@ -90,8 +85,9 @@ class Linearisation:
             return "switches where it rests: no linearisation holds"
         slowest = self.modes[0]
         after = "" if slowest.time_constant is None else f", time constant {slowest.time_constant:.3g} s"
-        verdict = "stable" if self.stable else "unstable"
-        return f"{verdict}: largest eigenvalue {abs(slowest.value):.4f}{after}"
+        return (
+            f"{'stable' if self.stable else 'unstable'}: largest eigenvalue {abs(slowest.value):.4f}{after}"
+        )
 
 
 def linearise(
@@ -178,7 +174,7 @@ class _Loop:
         return np.asarray(np.mean(each, axis=0))
 
     def _system_slopes(self, point: Floats) -> Floats:
-        step = MEMBERS_STEP if self.coarse else SMALL
+        step = LONG if self.coarse else SMALL
         return find_slopes(self._move, self._window(point), step * self.sizes).values
 
 

@@ -73,12 +73,12 @@ class Robustness:
         }
 
     def __repr__(self) -> str:
-        parts = [
-            f"{one.name} {one.penalty:.3f} ({one.change:+.3f} ± {one.standard_error:.3f}, "
-            f"{one.failures:.1%} failures)"
+        lines = [f"undisturbed: penalty {self.penalty:.3f}, {self.failures:.1%} failures"]
+        lines += [
+            f"{one.name}: {one.change:+.3f} ± {one.standard_error:.3f}, {one.failures:.1%} failures"
             for one in self.disturbed
         ]
-        return "; ".join([f"undisturbed {self.penalty:.3f} ({self.failures:.1%} failures)", *parts])
+        return "\n".join(lines)
 
 
 def disturb(

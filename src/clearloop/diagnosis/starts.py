@@ -10,6 +10,7 @@ import numpy as np
 from clearloop.controllers import Controller
 from clearloop.data.cells import Flags, Floats
 from clearloop.diagnosis.rounding import rounded
+from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -71,9 +72,10 @@ def map_starts(
 
 
 def make_grid(task: Task, cells: int = CELLS) -> tuple[dict[str, Floats], Floats]:
-    """The axes, and starts [N, S]; `task` must have a start box."""
+    """The axes, and starts [N, S]."""
     box = task.start_box
-    assert box is not None  # noqa: S101  the caller's part
+    if box is None:
+        raise ClearloopError(f"task {task.name}: starts come from the batch: say which of them to map")
     free = np.flatnonzero(box[:, 0] < box[:, 1])[:2]
     middles = (np.arange(cells) + 0.5) / cells
     values = [low + (high - low) * middles for low, high in box[free]]

@@ -28,7 +28,7 @@ HORIZONS = 4  # that are watched after it
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepResponse:
-    """Of one state, with M members of a model, or one plant; figures are those of the worst member."""
+    """Of one state, with M members of a model, or one plant; figures are medians over members."""
 
     state: str
     unit: str
@@ -114,12 +114,12 @@ def measure(task: Task, state: int, old: float, size: float, values: Floats, act
         state=name,
         unit=task.states[name].unit,
         size=size,
-        overshoot=100 * max(0.0, float(progress.max()) - 1),
-        undershoot=100 * max(0.0, -float(progress.min())),
-        rise_time=_worst([_rise(after, course) for course in progress]),
-        settling_time=_worst([_settling(after, course) for course in errors]),
-        integral_error=size * float(np.trapezoid(errors, after, axis=1).max()),
-        final_error=size * float(errors[:, -1].max()),
+        overshoot=100 * _middle(np.maximum(0.0, progress.max(axis=1) - 1)),
+        undershoot=100 * _middle(np.maximum(0.0, -progress.min(axis=1))),
+        rise_time=_known(_middle([_rise(after, course) for course in progress])),
+        settling_time=_known(_middle([_settling(after, course) for course in errors])),
+        integral_error=size * _middle(np.trapezoid(errors, after, axis=1)),
+        final_error=size * _middle(errors[:, -1]),
         times=times,
         setpoints=np.where(times >= 0, old + size, old),
         values=values,
@@ -127,29 +127,32 @@ def measure(task: Task, state: int, old: float, size: float, values: Floats, act
     )
 
 
-def _worst(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known) if len(known) == len(values) else None
+def _middle(members: Sequence[float] | Floats) -> float:
+    """Of an even number, the worse of the two in the middle."""
+    return float(sorted(members)[len(members) // 2])
 
 
-def _rise(times: Floats, progress: Floats) -> float | None:
-    """Between the first crossings; between samples, in a straight line."""
-    low, high = (_crossing(times, progress, level) for level in (LOW, HIGH))
-    return None if low is None or high is None else high - low
+def _known(time: float) -> float | None:
+    return time if np.isfinite(time) else None
 
 
-def _crossing(times: Floats, progress: Floats, level: float) -> float | None:
+def _rise(times: Floats, progress: Floats) -> float:
+    """Between the first crossings; between samples, in a straight line; infinite if there are none."""
+    return _crossing(times, progress, HIGH) - min(_crossing(times, progress, LOW), float(times[-1]))
+
+
+def _crossing(times: Floats, progress: Floats, level: float) -> float:
     over = np.flatnonzero(progress >= level)
     if not over.size:
-        return None
+        return np.inf
     k = int(over[0])
     if k == 0:
         return float(times[0])
     return float(np.interp(level, progress[k - 1 : k + 1], times[k - 1 : k + 1]))
 
 
-def _settling(times: Floats, errors: Floats) -> float | None:
-    """The first sample of those that are all within the band."""
+def _settling(times: Floats, errors: Floats) -> float:
+    """The first sample of those that are all within the band; infinite if there are none."""
     outside = np.flatnonzero(errors > BAND)
     first = int(outside[-1]) + 1 if outside.size else 0
-    return float(times[first]) if first < len(times) else None
+    return float(times[first]) if first < len(times) else np.inf

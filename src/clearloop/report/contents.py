@@ -6,24 +6,20 @@ from typing import Any, TypeVar
 
 from clearloop.controllers import Controller, load
 from clearloop.data import Batch, check
-from clearloop.data.report import Report
 from clearloop.report.chart import chart
 from clearloop.report.details import details
 from clearloop.report.images import as_image
+from clearloop.report.lights import lights
 from clearloop.report.progress import draw_progress
-from clearloop.report.sentences import format_penalty, headline, kept, planned, rounded
+from clearloop.report.sentences import format_penalty, headline, planned, rounded, sentences
 from clearloop.report.surrogate import draw_quality
 from clearloop.report.typesetting import typeset
 from clearloop.runs import Front, Ledger, RunDirectory
-from clearloop.surrogate import Quality, Surrogate, assess
+from clearloop.surrogate import Surrogate, assess
 from clearloop.task import Task
 
 T = TypeVar("T")
 Progress = Callable[[float], None]
-
-SIGNS = {"good": "●", "fair": "◐", "poor": "○"}
-REASONS = 2  # of the verdict on the model, beside its light; all of them stand further down
-KEPT, NEARLY = 0.05, 0.15  # how far plant and promise may be apart
 
 
 def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, Any]:
@@ -34,6 +30,7 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
     surrogate = Surrogate.load(run.path / "surrogate", task)
     examined, quality = check(batch, task), assess(surrogate, surrogate.split(batch)[1])
     controllers = [load(run.path / "controllers" / f"{entry.controller}.json") for entry in front.entries]
+    opened = _followed(details(front, controllers, task, batch, surrogate), len(controllers), progress)
     pick = front.entries[front.pick]
     return {
         "task": task,
@@ -41,20 +38,18 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
         "pick": {
             "controller": pick.controller,
             "formula": typeset(controllers[front.pick]),
-            "reason": _sentences(description["pick"]["reason"]),
+            "reason": sentences(description["pick"]["reason"]),
         },
         "units": _units(task, controllers[front.pick]),
-        "lights": _lights(front, examined, quality),
+        "lights": lights(front, examined, quality, opened[front.pick]["diagnosis"]),
         "chart": chart(front),
-        "controllers": _followed(
-            details(front, controllers, task, batch, surrogate), len(controllers), progress
-        ),
+        "controllers": opened,
         "tested": pick.penalty_system is not None,
         "table": _table(front),
-        "notes": [_sentences(planned(front, i)) for i in front.planners],
+        "notes": [sentences(planned(front, i)) for i in front.planners],
         "data": {"summary": examined.summary, "findings": examined.findings},
         "model": {
-            "text": _sentences(f"{surrogate!r}: {quality.verdict}", *quality.reasons),
+            "text": sentences(f"{surrogate!r}: {quality.verdict}", *quality.reasons),
             "image": as_image(draw_quality(quality), "Errors of the model"),
         },
         "progress_image": as_image(draw_progress(Ledger(run).progress), "Progress of the search"),
@@ -71,10 +66,6 @@ def _followed(parts: Iterator[T], total: int, progress: Progress | None) -> list
     return found
 
 
-def _sentences(*parts: str) -> str:
-    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
-
-
 def _units(task: Task, controller: Controller) -> str:
     """`force in N, limited to -10 … 10; theta in rad; …`"""
     said = []
@@ -84,20 +75,6 @@ def _units(task: Task, controller: Controller) -> str:
         said.append(f"{name}{unit}, limited to {low:g} … {high:g}")
     said += [f"{name} in {state.unit}" for name, state in task.states.items() if state.unit]
     return "; ".join(said) + "."
-
-
-def _lights(front: Front, examined: Report, quality: Quality) -> list[dict[str, str]]:
-    data = {"ok": "good", "note": "good", "warning": "fair", "problem": "poor"}[examined.severity]
-    model = _sentences(*quality.reasons[:REASONS])
-    lights = [("The data", data, examined.verdict), ("The model", quality.verdict, model)]
-    if front.entries[front.pick].penalty_system is not None:
-        pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
-        apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
-        grade = "good" if apart <= KEPT else "fair" if apart <= NEARLY else "poor"
-        lights.append(("The promise", grade, _sentences(kept(front))))
-    else:
-        lights.append(("The promise", "fair", "There is no plant to test it on: it is what the model says."))
-    return [{"name": n, "grade": grade, "text": text, "sign": SIGNS[grade]} for n, grade, text in lights]
 
 
 def _table(front: Front) -> list[dict[str, Any]]:

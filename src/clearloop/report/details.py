@@ -38,6 +38,7 @@ def details(
             "summary": rounded(entry.formula),
             "formula": typeset(controller),
             "words": "\n".join(rounded(line) for line in controller.words()),
+            "diagnosis": found,
             "facts": [*_costs(entry), *_behaviour(found)],
             "robustness": _robustness(found),
             "figures": _figures(entry, controller, found, task, batch, surrogate),

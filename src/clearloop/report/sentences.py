@@ -59,6 +59,10 @@ def kept(front: "Front") -> str:
     ).replace("%", " %")
 
 
+def sentences(*parts: str) -> str:
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
+
+
 def rounded(formula: str) -> str:
     """With numbers that a person can take in."""
     return re.sub(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?", lambda match: _short(float(match[0])), formula)

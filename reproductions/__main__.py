@@ -6,18 +6,23 @@ from reproductions import (
     invariance,
     learned_reward,
     planted_laws,
+    population,
     published_controllers,
     readable_methods,
+    trajectories,
 )
 
+NUMBERS = (
+    published_controllers,
+    readable_methods,
+    baselines,
+    learned_reward,
+    invariance,
+    planted_laws,
+    fitted_q,
+)
+FIGURES = (trajectories, population)
+
 if __name__ == "__main__":
-    for reproduction in (
-        published_controllers,
-        readable_methods,
-        baselines,
-        learned_reward,
-        invariance,
-        planted_laws,
-        fitted_q,
-    ):
+    for reproduction in (*NUMBERS, *FIGURES):
         reproduction.main()

@@ -1,7 +1,7 @@
 """All figures that come from a run of `clearloop learn`: its front, its search, its rules, trees and starts.
 
-`python -m reproductions.figures RUN`: in runs/figures, as PNG and SVG. For the paper's figures of rules the
-run needs the methods fpsrl and fgprl, for that of trees gprl.
+`python -m reproductions.figures [RUN]`, by default runs/demo: in runs/figures, as PNG and SVG. For the paper's
+figures of rules the run needs the methods fpsrl and fgprl, for that of trees gprl.
 """
 
 import sys
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FOLDER = Path("runs/figures")
 
 
-def main(path: str) -> None:
+def main(path: str = "runs/demo") -> None:
     run = RunDirectory(Path(path))
     front, task = Front.read(run), Task.from_dict(run.describe()["task"])
     keep("front", draw_front(front))

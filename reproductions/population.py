@@ -1,6 +1,6 @@
 """The paper's figure of population-based policy search, with numbers: evaluation and improvement by GPRL.
 
-`python -m reproductions.population [STEPS]`: of so many model steps, by default 3e8; in runs/figures.
+`python -m reproductions.population [STEPS]`: of so many model steps, by default 1.5e9; in runs/figures.
 """
 
 import sys
@@ -10,13 +10,14 @@ import numpy as np
 from clearloop.methods import Problem, Search, learn
 from clearloop.methods.evolving import Evolving
 from clearloop.methods.gprl import GPRL
+from clearloop.methods.learning import BUDGETS
 from clearloop.plants.exploration import make_batch
 from clearloop.report.progress import Generation, draw_population
 from clearloop.task import Task
 from reproductions.figures import keep
 
 
-def main(budget: int = 300_000_000) -> None:
+def main(budget: int = BUDGETS["quick"]) -> None:
     task = Task.load("cartpole")
     generations: list[Generation] = []
 

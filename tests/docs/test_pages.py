@@ -64,6 +64,14 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def test_the_figure_of_the_figures_page_is_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    (text,) = blocks(ROOT / "docs" / "figures.md", "python")
+    file = tmp_path / "starts.png"
+    exec(text.replace('"starts.png"', repr(str(file))), {})  # noqa: S102 - our own page
+    assert file.stat().st_size > 100_000
+
+
 def _names(program: Any) -> set[str]:
     return {command.name or command.callback.__name__ for command in program.registered_commands}
 

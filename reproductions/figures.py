@@ -1,7 +1,7 @@
 """All figures that come from a run of `clearloop learn`: its front, its search, its rules, trees and starts.
 
-`python -m reproductions.figures [RUN]`, by default runs/demo: in runs/figures, as PNG and SVG. For the paper's
-figures of rules the run needs the methods fpsrl and fgprl, for that of trees gprl.
+`python -m reproductions.figures [RUN]`, by default runs/demo: in runs/figures, as PNG and SVG. The paper's
+figures of rules need a run with the methods fpsrl and fgprl, that of trees one with gprl.
 """
 
 import sys

@@ -74,10 +74,11 @@ def test_published_controllers_are_lines_with_names_that_do_not_overlap() -> Non
 
 def test_the_legend_names_methods_and_the_pick_is_in_a_ring() -> None:
     shown = front([3.2, 3.0, 2.8])
-    figure = draw_front(shown)
+    figure = draw_front(replace(shown, published=KNOWN[:1]))
     (legend,) = figure.legends
     said = [text.get_text() for text in legend.get_texts()]
-    assert said == [*METHODS, "on the plant, ± standard error", "promised by the model", "the pick"]
+    roles = ["on the plant, ± standard error", "promised by the model", "the pick", "published, on the plant"]
+    assert said == [*METHODS, *roles]
     (ring,) = [line for line in figure.axes[0].get_lines() if line.get_markersize() == 13]
     pick = shown.entries[shown.pick]
     assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (pick.complexity, pick.penalty_system)  # type: ignore[index]

@@ -38,7 +38,7 @@ def draw_front(front: Front) -> "Figure":
         figure.supylabel("penalty (minus the discounted return; no unit)", fontsize="medium")
         panels[-1].set_xlabel("complexity (symbols, weighted; no unit)")
         _draw_published(figure, panels, front.published)
-        _explain(figure, of_method, tested=tested)
+        _explain(figure, of_method, tested=tested, published=bool(front.published))
     return figure
 
 
@@ -154,7 +154,7 @@ def _short(penalty: float) -> str:
     return f"{penalty:.2f}" if 0.01 <= abs(penalty) < 1e4 else f"{penalty:.3g}"
 
 
-def _explain(figure: "Figure", of_method: Mapping[str, Mark], *, tested: bool) -> None:
+def _explain(figure: "Figure", of_method: Mapping[str, Mark], *, tested: bool, published: bool) -> None:
     from matplotlib.lines import Line2D
 
     def symbol(marker: str, colour: str, face: str, size: float) -> Line2D:
@@ -169,4 +169,7 @@ def _explain(figure: "Figure", of_method: Mapping[str, Mark], *, tested: bool) -
         labels.append("on the plant, ± standard error")
     handles += [symbol("o", GREY, "white", 4), symbol("o", BLACK, "none", 10)]
     labels += ["promised by the model", "the pick"]
+    if published:
+        handles.append(Line2D([], [], color=GREY, linewidth=0.9, linestyle="--"))
+        labels.append("published, on the plant")
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small")

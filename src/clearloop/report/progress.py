@@ -99,7 +99,7 @@ def draw_population(generations: Sequence[Generation]) -> "Figure":
     best, low, median, high = levels.reshape(-1, 4).T
     with rc_context(SETTINGS):
         figure = Figure(figsize=(7.5, 4.8), layout="constrained")
-        *panels, count = penalty_panels(figure, [*best, *median], below=1.1)
+        *panels, count = penalty_panels(figure, [*best, *median, *high], below=1.1)
         band: dict[str, Any] = {"color": BLUE, "alpha": 0.2, "linewidth": 0}
         for axes in panels:
             axes.fill_between(steps, low, high, step="post", label="eight of ten that live", **band)
@@ -112,9 +112,9 @@ def draw_population(generations: Sequence[Generation]) -> "Figure":
                 linewidth=1.6,
                 label="the best so far",
             )
-        panels[-1].set_ylabel("improvement:\npenalty (no unit)")
+        panels[-1].set_ylabel("penalty, as the search\nsees it (no unit)")
         count.step(steps, [generation.evaluated for generation in generations], where="post", color=GREY)
-        count.set(xlabel=STEPS, ylabel="evaluation:\nprograms (number)")
+        count.set(xlabel=STEPS, ylabel="evaluated\n(programs)")
         figure.align_ylabels([panels[-1], count])
         figure.legend(*panels[-1].get_legend_handles_labels(), **BELOW)
     return figure

@@ -99,3 +99,9 @@ def test_complexities_far_apart_are_on_a_logarithmic_axis() -> None:
     (axes,) = draw_front(replace(shown, entries=(shown.entries[0], network))).axes
     assert axes.get_xscale() == "log"
     assert axes.get_xlabel() == "complexity (symbols, weighted; no unit)"
+
+
+def test_the_same_front_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        save_figure(draw_front(front([19.0, 3.0, 2.8], known=KNOWN)), tmp_path / f"{name}.svg")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()

@@ -14,7 +14,7 @@ demo: $(READY)
 	$(BIN)/clearloop demo --out runs/demo
 
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -52,7 +52,14 @@ def test_a_bench_that_is_killed_goes_on_and_repeats_nothing(run: Run, here: Path
     for name in ("table.csv", "controllers/best-fpsrl-1.json"):
         assert (here / "dask" / name).read_bytes() == (here / "killed" / name).read_bytes()
     _check_table(here / "killed")
+    _check_show(run)
     _check_refusals(run)
+
+
+def _check_show(run: Run) -> None:
+    assert "| penalty | LQR | FPSRL |" in run("show", "killed").out
+    table = json.loads(run("show", "killed", "--json").out)["table"]
+    assert [row["method"] for row in table] == ["lqr", "lqr", "fpsrl", "fpsrl"]
 
 
 def _check_table(folder: Path) -> None:

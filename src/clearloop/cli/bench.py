@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
+LARGEST = 16 * 1024 * 1024  # bytes of a table
 ALL = ("lqr", "pid", "pso-p", "nfq", "psonn", "fpsrl", "fgprl", "gprl")
 
 
@@ -92,10 +93,22 @@ def bench(
     if run.describe()["status"] != "finished":
         with closing(start()) as workers:
             carry_out(run, course, workers, f"clearloop bench {task} --out {out} --resume")
+    print_bench(run, as_json)
+
+
+def print_bench(run: "RunDirectory", as_json: bool) -> None:
+    """The table of a finished bench."""
+    from clearloop.bench.table import Row
+    from clearloop.files import read_text
+    from clearloop.runs.tables import read_table
+
+    if run.describe()["status"] != "finished":
+        raise ClearloopError(f"{run.path}: no table yet, the bench is not finished; go on with --resume")
     if as_json:
-        print_json({"run": str(run.path), "table": [vars(row) for row in course.rows()]})
+        rows = read_table(run.path / "table.csv", Row)
+        print_json({"run": str(run.path), "table": [vars(row) for row in rows]})
     else:
-        typer.echo((run.path / "table.md").read_text(encoding="utf-8"))
+        typer.echo(read_text(run.path / "table.md", LARGEST))
 
 
 def find_engine(name: str) -> "Callable[[], Engine]":

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from clearloop.cli.bench import print_bench
 from clearloop.cli.front import front_document, print_front
 from clearloop.cli.options import Json, load_controller, print_json
 
@@ -21,7 +22,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the front of a run, or one controller in words.
+    """Print the front of a run, the table of a bench, or one controller in words.
 
     Example: clearloop show runs/demo, or: clearloop show examples/published/pid.json --task cartpole
     """
@@ -29,7 +30,10 @@ def show(
         from clearloop.runs import RunDirectory
 
         run = RunDirectory(what)
-        print_json(front_document(run)) if as_json else print_front(run)
+        if run.describe()["asked"].get("command") == "bench":
+            print_bench(run, as_json)
+        else:
+            print_json(front_document(run)) if as_json else print_front(run)
     else:
         _show_controller(what, task, as_json)
 

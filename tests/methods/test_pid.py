@@ -66,7 +66,7 @@ def test_the_loop_that_holds_the_plant_is_closed_first(search: PIDSearch) -> Non
 
 def test_every_gain_that_was_tried_is_there(search: PIDSearch) -> None:
     for critical in search.closed:
-        tried = [trial for trial in search.steps if trial.input == critical.input]
+        tried = [trial for trial in search.trials if trial.input == critical.input]
         assert any(trial.gain == pytest.approx(critical.gain, rel=1e-5) for trial in tried)
         assert any(not trial.oscillates for trial in tried)
         assert all(trial.errors.shape == (401,) and trial.actions.shape == (400,) for trial in tried)
@@ -110,7 +110,7 @@ def test_it_goes_on_where_it_was(problem: Problem, search: PIDSearch) -> None:
             pass
         assert second.candidates() == search.candidates()
         assert second.closed == search.closed
-        for mine, other in zip(second.steps, search.steps, strict=True):
+        for mine, other in zip(second.trials, search.trials, strict=True):
             np.testing.assert_array_equal(mine.errors, other.errors)
             assert mine.gain == other.gain
 

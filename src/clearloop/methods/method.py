@@ -2,12 +2,17 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from clearloop.controllers import Controller
 from clearloop.methods.problem import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clearloop.methods.trial import Trial
 
 State = dict[str, Any]
 """Plain data: dictionaries, lists, strings, numbers and arrays. What a search needs to go on, to the bit."""
@@ -25,6 +30,8 @@ class Candidate:
 class Search(ABC):
     """A search under way. Everything random comes from the generator that it was begun with."""
 
+    trials: "Sequence[Trial]" = ()
+    """what was tried for a tuning, with trajectories, where the method tunes"""
     latest: float | None = None
     """the penalty of what the last round found, where that may be worse than what was there before"""
 

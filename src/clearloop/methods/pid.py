@@ -68,7 +68,7 @@ class PIDSearch(Search):
         place = setpoint_table(task, 1)[0] + deviations
         duration = settings.watched * task.horizon
         self.laboratory = Laboratory(problem, place, actions, steps=duration, push=settings.push)
-        self.steps: list[Trial] = []
+        self.trials: list[Trial] = []
         """every gain that was tried for the loops that were closed"""
         self.closed: list[Critical] = []
         """in the order in which they were closed"""
@@ -95,7 +95,7 @@ class PIDSearch(Search):
             )
         critical, trials = min(found, key=lambda result: result[0].period)
         self.closed.append(critical)
-        self.steps += trials
+        self.trials += trials
 
     def _tune(self) -> None:
         swarm = self._swarm or self._new_swarm()
@@ -150,7 +150,7 @@ class PIDSearch(Search):
     def state(self) -> State:
         return {
             "closed": [asdict(critical) for critical in self.closed],
-            "steps": [vars(trial).copy() for trial in self.steps],
+            "trials": [vars(trial).copy() for trial in self.trials],
             "rounds": self.rounds,
             "swarm": None if self._swarm is None else self._swarm.state(),
             "rng": self.rng.bit_generator.state,
@@ -158,7 +158,7 @@ class PIDSearch(Search):
 
     def restore(self, state: State) -> None:
         self.closed = [Critical(**critical) for critical in state["closed"]]
-        self.steps = [Trial(**trial) for trial in state["steps"]]
+        self.trials = [Trial(**trial) for trial in state["trials"]]
         self.rounds = state["rounds"]
         self.rng.bit_generator.state = state["rng"]
         if state["swarm"] is not None:

@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from markupsafe import Markup
+
 from clearloop.controllers import Controller, load
 from clearloop.data import Batch, check
 from clearloop.report.chart import chart
@@ -13,8 +15,10 @@ from clearloop.report.lights import lights
 from clearloop.report.progress import draw_progress
 from clearloop.report.sentences import format_penalty, headline, planned, rounded, sentences
 from clearloop.report.surrogate import draw_quality
+from clearloop.report.tuning import draw_tuning
 from clearloop.report.typesetting import typeset
 from clearloop.runs import Front, Ledger, RunDirectory
+from clearloop.runs.tuning import read_tuning
 from clearloop.surrogate import Surrogate, assess
 from clearloop.task import Task
 
@@ -53,6 +57,7 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
             "image": as_image(draw_quality(quality), "Errors of the model"),
         },
         "progress_image": as_image(draw_progress(Ledger(run).progress), "Progress of the search"),
+        "tuning_image": _tuning(run, task),
         "again": _again(description),
     }
 
@@ -64,6 +69,11 @@ def _followed(parts: Iterator[T], total: int, progress: Progress | None) -> list
         if progress:
             progress(len(found) / total)
     return found
+
+
+def _tuning(run: RunDirectory, task: Task) -> Markup | None:
+    courses = read_tuning(run)
+    return as_image(draw_tuning(courses, task), "Trials of gains") if courses else None
 
 
 def _units(task: Task, controller: Controller) -> str:

@@ -25,6 +25,7 @@ _LEFT_OVER = (
     "planned.csv",
     "published.csv",
     "progress.csv",
+    "tuning.csv",
     "timing.csv",
     "quality.json",
     "report.html",

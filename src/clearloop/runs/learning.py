@@ -8,7 +8,7 @@ import numpy as np
 from clearloop.controllers import save
 from clearloop.data import Batch
 from clearloop.evaluation import evaluate
-from clearloop.methods import Method, Result, learn
+from clearloop.methods import Method, Problem, Result, Search, learn
 from clearloop.methods.result import JUDGED_STARTS
 from clearloop.published import published_for
 from clearloop.runs.checkpoint import read_state, write_state
@@ -18,6 +18,7 @@ from clearloop.runs.interruption import Interruption
 from clearloop.runs.ledger import Ledger
 from clearloop.runs.planned import Scored
 from clearloop.runs.results import result_from_state, result_to_state
+from clearloop.runs.tuning import write_tuning
 from clearloop.runs.watching import Tell, Watcher
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -45,6 +46,12 @@ def run_method(
     watcher = Watcher(
         method.name, checkpoint, ledger, tell=tell, interruption=interruption, begun=begun, budget=budget
     )
+
+    def watch(search: Search, problem: Problem) -> None:
+        if search.trials and (search.done or problem.share >= 1):
+            write_tuning(run, search.trials)
+        watcher(search, problem)
+
     result = learn(
         task,
         batch,
@@ -53,7 +60,7 @@ def run_method(
         budget=budget,
         value=value,
         surrogate=surrogate,
-        watch=watcher,
+        watch=watch,
         resume=begun.get("learning"),
     )
     ledger.took("judgement", perf_counter() - watcher.ended, method=method.name)

@@ -32,7 +32,7 @@ def learn(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="gprl, fgprl, fpsrl, psonn, lqr, pid, cloning; repeatable.",
+            help="gprl, fgprl, fpsrl, psonn, nfq, pso-p, lqr, pid, cloning; repeatable.",
             metavar="NAME",
             show_default="gprl",
         ),

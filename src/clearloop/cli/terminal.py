@@ -94,7 +94,7 @@ def moving(bar: "Bar", title: str) -> Progress:
     task, time_left = bar.add_task(title, total=1.0, note=""), TimeLeft()
 
     def update(share: float, note: str) -> None:
-        bar.update(task, completed=share, note=note + time_left(share))
+        bar.update(task, completed=share, note=(note + time_left(share)).removeprefix(", "))
 
     return update
 
@@ -109,7 +109,8 @@ def lines(title: str) -> Progress:
         left = time_left(share)
         if time.monotonic() - last >= 5:
             last = time.monotonic()
-            print(f"{title}  {share:.0%}  {note}{left}".rstrip(), file=sys.stderr, flush=True)
+            said = (note + left).removeprefix(", ")
+            print(f"{title}  {share:.0%}  {said}".rstrip(), file=sys.stderr, flush=True)
 
     return report
 

@@ -140,8 +140,7 @@ def ranking(scores: Sequence[Scores]) -> list[Comparison]:
     costs: dict[str, list[Floats]] = {}
     for one in scores:
         costs.setdefault(one.row.method, []).append(one.model if one.system is None else one.system)
-    fewest = min(len(cost) for some in costs.values() for cost in some)
-    means = {method: np.mean([cost[:fewest].mean() for cost in some]) for method, some in costs.items()}
+    means = {method: np.mean([cost.mean() for cost in some]) for method, some in costs.items()}
     names = sorted(costs, key=means.__getitem__)
     return [
         Comparison(worse, better, Difference.of(costs[worse], costs[better]))

@@ -57,7 +57,10 @@ def test_a_bench_that_is_killed_goes_on_and_repeats_nothing(run: Run, here: Path
 
 
 def _check_show(run: Run) -> None:
-    assert "| penalty | LQR | FPSRL |" in run("show", "killed").out
+    lines = run("show", "killed").out.splitlines()
+    assert lines[2].split() == ["method", "model", "plant", "failures", "n"]
+    assert [line.split()[0] for line in lines[3:5]] == ["lqr", "fpsrl"]
+    assert all(len(line) <= 80 for line in lines)
     table = json.loads(run("show", "killed", "--json").out)["table"]
     assert [row["method"] for row in table] == ["lqr", "lqr", "fpsrl", "fpsrl"]
 

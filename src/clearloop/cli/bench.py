@@ -1,6 +1,6 @@
 """`clearloop bench`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,16 +10,16 @@ import typer
 from clearloop.cli.learn import find_methods, parse_budget
 from clearloop.cli.model import find_batch, find_track
 from clearloop.cli.options import Json, Seed, print_json
-from clearloop.cli.terminal import InterruptedRunError, count, progress
+from clearloop.cli.terminal import InterruptedRunError, count, progress, table
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
     from clearloop.bench.course import Bench, Course
     from clearloop.bench.engines import Engine
+    from clearloop.bench.table import Row
     from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
-LARGEST = 16 * 1024 * 1024  # bytes of a table
 ALL = ("lqr", "pid", "pso-p", "nfq", "psonn", "fpsrl", "fgprl", "gprl")
 
 
@@ -99,16 +99,43 @@ def bench(
 def print_bench(run: "RunDirectory", as_json: bool) -> None:
     """The table of a finished bench."""
     from clearloop.bench.table import Row
-    from clearloop.files import read_text
+    from clearloop.published import published_for
     from clearloop.runs.tables import read_table
+    from clearloop.task import Task
 
-    if run.describe()["status"] != "finished":
+    description = run.describe()
+    if description["status"] != "finished":
         raise ClearloopError(f"{run.path}: no table yet, the bench is not finished; go on with --resume")
+    rows = read_table(run.path / "table.csv", Row)
     if as_json:
-        rows = read_table(run.path / "table.csv", Row)
         print_json({"run": str(run.path), "table": [vars(row) for row in rows]})
-    else:
-        typer.echo(read_text(run.path / "table.md", LARGEST))
+        return
+    in_paper = bool(published_for(Task.model_validate(description["task"])))
+    for track in dict.fromkeys(row.track for row in rows):
+        typer.echo(f"Track {track}: means ± standard errors over experiments\n")
+        _print_track([row for row in rows if row.track == track], in_paper)
+        typer.echo()
+    failed = sum(row.penalty_model is None for row in rows)
+    if failed:
+        typer.echo(f"Failed     {count(failed, 'experiment')}: table.md says why")
+    typer.echo(f"Table      {run.path / 'table.md'}: also which method is better, and how sure that is")
+
+
+def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
+    """A line for each method; what the paper says of its own starts beside it."""
+    from clearloop.bench.table import PAPER, Mean
+
+    lines = []
+    for method in dict.fromkeys(row.method for row in rows):
+        mine = [row for row in rows if row.method == method]
+        model, system = (Mean.of([getattr(r, f"penalty_{on}") for r in mine]) for on in ("model", "system"))
+        failures = Mean.of([row.failures_system for row in mine]).mean
+        paper = [mean.partition(" ")[0] for mean in PAPER.get(method, ("", ""))] if in_paper else []
+        figures = [str(model), *paper[:1], str(system), *paper[1:]]
+        lines.append([method, *figures, f"{100 * failures:.1f} %", str(len(mine))])
+    paper_titles = ["paper"] if in_paper else []
+    titles = ["method", "model", *paper_titles, "plant", *paper_titles, "failures", "n"]
+    table(titles, lines, right=range(1, len(titles)))
 
 
 def find_engine(name: str) -> "Callable[[], Engine]":

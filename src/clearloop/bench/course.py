@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from clearloop.bench.engines import Call, Engine, Failure
@@ -10,6 +11,7 @@ from clearloop.bench.store import Store
 from clearloop.bench.table import Row, Scores, ordered, read_scores
 from clearloop.runs import Request
 from clearloop.runs.request import settings_of
+from clearloop.surrogate import TRACKS
 from clearloop.task import Task
 
 SLOWEST = ("fgprl", "gprl", "fpsrl", "psonn", "pso-p", "nfq")  # are begun first: none works alone at the end
@@ -35,7 +37,7 @@ class Bench:
 
     @property
     def tracks(self) -> tuple[str, ...]:
-        return ("best", "published") if self.request.track == "both" else (self.request.track,)
+        return tuple(TRACKS) if self.request.track == "both" else (self.request.track,)
 
     def models(self, task: Task) -> list[Work]:
         table = task.model_dump(mode="json", exclude_none=True)
@@ -48,10 +50,11 @@ class Bench:
 
     def experiments(self, task: Task) -> list[Work]:
         methods = sorted(self.request.methods, key=lambda method: _slowness(method.name))
+        models = self.models(task)
         return [
             replace(model, method=method.name, settings=settings_of(method), number=number)
             for method in methods
-            for model in self.models(task)
+            for model in models
             for number in range(1 if self.fresh else self.seeds)
         ]
 
@@ -82,13 +85,13 @@ class Course:
         """All that is not done yet: first the models, then the searches on them."""
         models = [work for work in self.bench.models(self.task) if not self.store.has(work.key)]
         self._do({work.key: Call(prepare, (work,)) for work in models}, engine, tell)
-        calls = {}
+        calls, parcel = {}, cache(self.store.model)
         for work in self.bench.experiments(self.task):
             model = work.of_model.key
             if model in self.failed:
                 self.failed[work.key] = Failure(f"no model: {self.failed[model].reason}")
             elif not self.store.has(work.key):
-                calls[work.key] = Call(experiment, (work, self.store.model(model)))
+                calls[work.key] = Call(experiment, (work, parcel(model)))
         self._do(calls, engine, tell)
 
     def _do(self, calls: dict[str, Call], engine: Engine, tell: Tell) -> None:

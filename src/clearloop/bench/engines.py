@@ -6,7 +6,6 @@ on. What comes out does not depend on the engine.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 TRIES = 3
@@ -38,11 +37,3 @@ def reason(error: BaseException) -> str:
     """In one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-@contextmanager
-def closing(engine: Engine) -> Iterator[Engine]:
-    try:
-        yield engine
-    finally:
-        engine.close()

@@ -15,15 +15,13 @@ from pydantic import TypeAdapter
 
 from clearloop.controllers import to_json
 from clearloop.data import Batch
-from clearloop.evaluation import Evaluation, evaluate
+from clearloop.evaluation import Evaluation
 from clearloop.methods import Point, learn
 from clearloop.methods.registry import find_method
 from clearloop.plants.exploration import make_batch
-from clearloop.published import published_for
-from clearloop.surrogate import BEST, PUBLISHED, Surrogate
+from clearloop.runs.published import score_published
+from clearloop.surrogate import TRACKS, Surrogate
 from clearloop.task import Task
-
-TRACKS = {track.name: track for track in (BEST, PUBLISHED)}
 
 Parcel = dict[str, bytes]
 """Files by their names: a batch and its model."""
@@ -116,13 +114,10 @@ def _score(task: Task, point: Point) -> dict[str, Any]:
 
 def _published(task: Task, surrogate: Surrogate) -> list[dict[str, Any]]:
     """What others have published for this plant, on the same model and starts."""
-    rows = []
-    for known in published_for(task):
-        controller = known.load()
-        model = evaluate(controller, task, surrogate=surrogate, members=surrogate.judge_members)
-        system = evaluate(controller, task)
-        rows.append({"title": known.title, **_penalties(model, system)})
-    return rows
+    return [
+        {"title": known.title, **_penalties(model, system)}
+        for known, model, system in score_published(task, surrogate)
+    ]
 
 
 def _penalties(model: Evaluation, system: Evaluation | None) -> dict[str, Any]:

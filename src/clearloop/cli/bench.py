@@ -1,6 +1,7 @@
 """`clearloop bench`."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,7 +63,6 @@ def bench(
     Example: clearloop bench cartpole --seeds 2 --budget quick --out runs/bench
     """
     from clearloop.bench.course import Bench, Course
-    from clearloop.bench.engines import closing
     from clearloop.bench.store import Store
     from clearloop.runs import Request, RunDirectory
     from clearloop.task import Task

@@ -57,12 +57,11 @@ def model(
 
 
 def find_track(name: str) -> "Track":
-    from clearloop.surrogate import BEST, PUBLISHED
+    from clearloop.surrogate import TRACKS
 
-    tracks = {track.name: track for track in (BEST, PUBLISHED)}
-    if name not in tracks:
-        raise ClearloopError(f"--track {name}: expected {' or '.join(tracks)}")
-    return tracks[name]
+    if name not in TRACKS:
+        raise ClearloopError(f"--track {name}: expected {' or '.join(TRACKS)}")
+    return TRACKS[name]
 
 
 def find_batch(task: "Task", files: list[Path], seed: int) -> "Batch":

@@ -3,33 +3,27 @@
 from collections.abc import Iterator
 from itertools import product
 from math import prod
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from clearloop.controllers.controller import Coefficient, Controller
+from clearloop.controllers.controller import Coefficient
 from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
-from clearloop.controllers.network import DEEPEST, FUNCTIONS, WIDEST, Layer, check_layers
-from clearloop.controllers.reading import Known, read_variable
+from clearloop.controllers.network import FUNCTIONS, Layered, check_layers
+from clearloop.controllers.reading import read_variable
 from clearloop.errors import ClearloopError
-from clearloop.expression import Variable
-from clearloop.kernels.layout import ACTIVATIONS
-from clearloop.task.tables import Text
 
 MOST_CHOICES = 4_096
 
 Levels = Annotated[tuple[Coefficient, ...], Field(min_length=1, max_length=MOST_CHOICES)]
 
 
-class GreedyQ(Controller):
+class GreedyQ(Layered):
     """The network's inputs: those that are named, then the actions in the order of `outputs`; one output."""
 
-    readable: ClassVar[bool] = False
     kind: Literal["greedy-q"] = "greedy-q"
-    inputs: Annotated[tuple[Text, ...], Field(min_length=1, max_length=WIDEST)]
-    layers: Annotated[tuple[Layer, ...], Field(min_length=1, max_length=DEEPEST)]
     outputs: Annotated[dict[str, Levels], Field(min_length=1)]
     """the values of each action; every combination is a choice"""
 
@@ -49,20 +43,6 @@ class GreedyQ(Controller):
         """Every combination of actions, in the order of `outputs`."""
         return list(product(*self.outputs.values()))
 
-    def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
-        for number, name in enumerate(self.inputs):
-            yield f"inputs[{number}]", read_variable(name, f"inputs[{number}]", known)
-
-    @property
-    def complexity(self) -> int:
-        """1 for each weight and bias."""
-        return sum(len(layer.bias) * (1 + len(layer.weights[0])) for layer in self.layers)
-
-    @property
-    def widths(self) -> list[int]:
-        """Of the input, and of each layer."""
-        return [len(self.inputs) + len(self.outputs), *(len(layer.bias) for layer in self.layers)]
-
     @property
     def summary(self) -> str:
         return f"best of {len(self.choices):,} actions by a Q network {'-'.join(map(str, self.widths))}"
@@ -76,9 +56,6 @@ class GreedyQ(Controller):
         yield from self.limit_words()
         yield from self.setpoint_words()
 
-    def reset(self) -> Memory:
-        return Memory(self.history, self.actions)
-
     def respond(self, memory: Memory) -> dict[str, float]:
         choices = np.array(self.choices)
         read = np.array([memory.error(read_variable(name)) for name in self.inputs])
@@ -87,11 +64,6 @@ class GreedyQ(Controller):
             values = FUNCTIONS[layer.activation](values @ np.array(layer.weights).T + np.array(layer.bias))
         best = choices[np.argmax(values[:, 0])]
         return dict(zip(self.actions, best.tolist(), strict=True))
-
-    def sizes(self, features: Features) -> list[int]:
-        kinds = [ACTIVATIONS[layer.activation] for layer in self.layers]
-        slots = [features.slot(read_variable(name)) for name in self.inputs]
-        return [len(self.layers), *self.widths, *kinds, *slots]
 
     def numbers(self, features: Features) -> list[float]:
         order = [self.actions.index(name) for name in features.actions]

@@ -50,21 +50,12 @@ class Scale(Table):
     scale: Coefficient = 1.0
 
 
-class NetworkController(Controller):
+class Layered(Controller):
+    """A controller with a network in it, which reads what is named."""
+
     readable: ClassVar[bool] = False
-    kind: Literal["network"] = "network"
     inputs: Annotated[tuple[Text, ...], Field(min_length=1, max_length=WIDEST)]
     layers: Annotated[tuple[Layer, ...], Field(min_length=1, max_length=DEEPEST)]
-    outputs: Annotated[dict[str, Scale], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        check_layers(self.layers, len(self.inputs), len(self.outputs), "each output")
-        return self
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        return tuple(self.outputs)
 
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
         for number, name in enumerate(self.inputs):
@@ -78,7 +69,29 @@ class NetworkController(Controller):
     @property
     def widths(self) -> list[int]:
         """Of the input, and of each layer."""
-        return [len(self.inputs), *(len(layer.bias) for layer in self.layers)]
+        return [len(self.layers[0].weights[0]), *(len(layer.bias) for layer in self.layers)]
+
+    def reset(self) -> Memory:
+        return Memory(self.history, self.actions)
+
+    def sizes(self, features: Features) -> list[int]:
+        kinds = [ACTIVATIONS[layer.activation] for layer in self.layers]
+        slots = [features.slot(read_variable(name)) for name in self.inputs]
+        return [len(self.layers), *self.widths, *kinds, *slots]
+
+
+class NetworkController(Layered):
+    kind: Literal["network"] = "network"
+    outputs: Annotated[dict[str, Scale], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_layers(self.layers, len(self.inputs), len(self.outputs), "each output")
+        return self
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        return tuple(self.outputs)
 
     @property
     def summary(self) -> str:
@@ -95,20 +108,12 @@ class NetworkController(Controller):
         yield from self.limit_words()
         yield from self.setpoint_words()
 
-    def reset(self) -> Memory:
-        return Memory(self.history, self.actions)
-
     def respond(self, memory: Memory) -> dict[str, float]:
         values = np.array([memory.error(read_variable(name)) for name in self.inputs])
         for layer in self.layers:
             values = FUNCTIONS[layer.activation](np.array(layer.weights) @ values + np.array(layer.bias))
         outputs = zip(self.outputs.items(), values.tolist(), strict=True)
         return {name: output.scale * value for (name, output), value in outputs}
-
-    def sizes(self, features: Features) -> list[int]:
-        kinds = [ACTIVATIONS[layer.activation] for layer in self.layers]
-        slots = [features.slot(read_variable(name)) for name in self.inputs]
-        return [len(self.layers), *self.widths, *kinds, *slots]
 
     def numbers(self, features: Features) -> list[float]:
         order = [

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clearloop.report.sentences import format_penalty
+from clearloop.report.sentences import cost_of, format_penalty
 from clearloop.report.style import BLUE, GREEN, ORANGE, PURPLE, RED
 from clearloop.runs import Front
 
@@ -61,7 +61,7 @@ class Scale:
 
 def chart(front: Front) -> dict[str, Any]:
     """Places and words for the template."""
-    costs = [_cost(entry) for entry in front.entries]
+    costs = [cost_of(entry) for entry in front.entries]
     known = [row for row in front.published if row.in_paper]
     tested = front.entries[0].penalty_system is not None
     lines = [(row.penalty_system if tested else row.penalty_model) for row in known]
@@ -102,7 +102,3 @@ def chart(front: Front) -> dict[str, Any]:
         ],
         "where": "on the plant" if tested else "as promised by the model",
     }
-
-
-def _cost(entry: Any) -> float:
-    return float(entry.penalty_model if entry.penalty_system is None else entry.penalty_system)

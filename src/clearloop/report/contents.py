@@ -13,7 +13,15 @@ from clearloop.report.details import details
 from clearloop.report.images import as_image
 from clearloop.report.lights import lights
 from clearloop.report.progress import draw_progress
-from clearloop.report.sentences import format_penalty, headline, planned, rounded, sentences
+from clearloop.report.sentences import (
+    format_penalty,
+    headline,
+    percent,
+    planned,
+    rounded,
+    sentences,
+    with_error,
+)
 from clearloop.report.surrogate import draw_quality
 from clearloop.report.tuning import draw_tuning
 from clearloop.report.typesetting import typeset
@@ -94,9 +102,11 @@ def _table(front: Front) -> list[dict[str, Any]]:
             "published": False,
             "method": entry.method,
             "complexity": entry.complexity,
-            "promised": _with_error(entry.penalty_model, entry.penalty_model_se),
-            "system": _with_error(entry.penalty_system, entry.penalty_system_se),
-            "failures": _share(entry.failures_system),
+            "promised": with_error(entry.penalty_model, entry.penalty_model_se),
+            "system": with_error(entry.penalty_system, entry.penalty_system_se)
+            if entry.penalty_system is not None
+            else "",
+            "failures": percent(entry.failures_system) if entry.failures_system is not None else "",
             "formula": rounded(entry.formula),
         }
         for entry in front.entries
@@ -109,22 +119,12 @@ def _table(front: Front) -> list[dict[str, Any]]:
             "complexity": "",
             "promised": format_penalty(known.penalty_model),
             "system": format_penalty(known.penalty_system),
-            "failures": _share(known.failures_system),
+            "failures": percent(known.failures_system),
             "formula": "",
         }
         for known in front.published
     ]
     return rows
-
-
-def _with_error(mean: float | None, error: float | None) -> str:
-    if mean is None:
-        return ""
-    return format_penalty(mean) + (f" ± {error:.2g}" if error is not None else "")
-
-
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def _again(description: dict[str, Any]) -> dict[str, Any]:

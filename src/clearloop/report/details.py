@@ -11,7 +11,7 @@ from clearloop.diagnosis import Diagnosis, diagnose
 from clearloop.evaluation import simulate
 from clearloop.report.images import as_image
 from clearloop.report.rules import draw_rules, ranges_of
-from clearloop.report.sentences import format_penalty, rounded
+from clearloop.report.sentences import percent, rounded, with_error
 from clearloop.report.start_map import Outcomes, draw_start_maps
 from clearloop.report.trajectory import draw_trajectories
 from clearloop.report.typesetting import typeset
@@ -46,16 +46,12 @@ def details(
 
 
 def _costs(entry: Entry) -> Facts:
-    facts = [("promised by the model", _penalty(entry.penalty_model, entry.penalty_model_se))]
+    facts = [("promised by the model", f"penalty {with_error(entry.penalty_model, entry.penalty_model_se)}")]
     if entry.penalty_system is not None:
-        facts.append(("on the plant", _penalty(entry.penalty_system, entry.penalty_system_se)))
+        facts.append(("on the plant", f"penalty {with_error(entry.penalty_system, entry.penalty_system_se)}"))
     if entry.failures_system is not None:
-        facts.append(("starts that fail", f"{100 * entry.failures_system:.1f} %"))
+        facts.append(("starts that fail", percent(entry.failures_system)))
     return facts
-
-
-def _penalty(mean: float, error: float | None) -> str:
-    return f"penalty {format_penalty(mean)}" + (f" ± {error:.2g}" if error is not None else "")
 
 
 def _behaviour(found: Diagnosis) -> Facts:
@@ -77,19 +73,15 @@ def _robustness(found: Diagnosis) -> list[dict[str, str]]:
     if found.robustness is None:
         return []
     calm = found.robustness
-    undisturbed = {"name": "nothing", "penalty": f"{calm.penalty:.2f}", "failures": _share(calm.failures)}
+    undisturbed = {"name": "nothing", "penalty": f"{calm.penalty:.2f}", "failures": percent(calm.failures)}
     return [undisturbed] + [
         {
             "name": one.name,
             "penalty": f"{one.penalty:.2f} ({one.change:+.2f} ± {one.standard_error:.2f})",
-            "failures": _share(one.failures),
+            "failures": percent(one.failures),
         }
         for one in calm.disturbed
     ]
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _figures(

@@ -14,7 +14,7 @@ DIGITS = 3  # of numbers in formulas; the files have all of them
 def headline(front: "Front") -> str:
     """How the best compares with the simplest, and with what others have published."""
     best, simplest = front.entries[front.best], front.entries[front.simplest]
-    cost = _cost(best)
+    cost = cost_of(best)
     costs = "costs" if best.penalty_system is not None else "promises"
     where = " on the plant" if best.penalty_system is not None else ""
     alike = len({row.readable for row in front.judged}) == 1
@@ -22,7 +22,7 @@ def headline(front: "Front") -> str:
     said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where}"
     others = []
     if simplest != best:
-        others.append(f"{_compared(cost, _cost(simplest))} the simplest")
+        others.append(f"{_compared(cost, cost_of(simplest))} the simplest")
     rivals = [known for known in front.published if known.in_paper]
     if rivals and front.best not in front.planners:
         rival = min(rivals, key=lambda known: known.penalty_system)
@@ -36,7 +36,7 @@ def planned(front: "Front", planner: int) -> str:
     own, best = rows[front.entries[planner].controller], front.entries[front.best].controller
     titles = {} if rows[best].planner else {best: best}
     titles |= {known.controller: known.title for known in front.published if known.in_paper}
-    others = [f"{title} {format_penalty(_cost(rows[name]))}" for name, title in titles.items()]
+    others = [f"{title} {format_penalty(cost_of(rows[name]))}" for name, title in titles.items()]
     return (
         f"{own.controller} plans anew at every step; its figures are from the first {own.starts} starts"
         + (f", where it stands beside {', '.join(others)}" if others else "")
@@ -47,12 +47,12 @@ def kept(front: "Front") -> str:
     """How far the plant is from what the model promised."""
     pick = front.entries[front.pick]
     pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
-    promised, cost = format_penalty(pick.penalty_model), format_penalty(_cost(pick))
+    promised, cost = format_penalty(pick.penalty_model), format_penalty(cost_of(pick))
     said = f"the pick promises {promised} and costs {cost} on the plant"
     if not all(promised > 0 for promised, _ in pairs):
         return said
     apart = max(abs(cost / promised - 1) for promised, cost in pairs)
-    more = _cost(pick) / pick.penalty_model - 1
+    more = cost_of(pick) / pick.penalty_model - 1
     return (
         f"{said}, {abs(more):.1%} {'more' if more >= 0 else 'less'};"
         f" over the front, plant and promise are at most {apart:.1%} apart"
@@ -76,9 +76,19 @@ def _short(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _cost(entry: "Entry | Beside") -> float:
+def cost_of(entry: "Entry | Beside") -> float:
     """On the plant, where there is one."""
     return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
+
+
+def with_error(mean: float, error: float | None) -> str:
+    """`2.61 ± 0.12`"""
+    return format_penalty(mean) + (f" ± {error:.2g}" if error is not None else "")
+
+
+def percent(share: float) -> str:
+    """`6.1 %`"""
+    return f"{100 * share:.1f} %"
 
 
 def format_penalty(value: float) -> str:

@@ -7,16 +7,15 @@ import numpy as np
 
 from clearloop.controllers import save
 from clearloop.data import Batch
-from clearloop.evaluation import evaluate
 from clearloop.methods import Method, Problem, Result, Search, learn
 from clearloop.methods.result import JUDGED_STARTS
-from clearloop.published import published_for
 from clearloop.runs.checkpoint import read_state, write_state
 from clearloop.runs.directory import RunDirectory
 from clearloop.runs.front import Front, Known
 from clearloop.runs.interruption import Interruption
 from clearloop.runs.ledger import Ledger
 from clearloop.runs.planned import Scored
+from clearloop.runs.published import score_published
 from clearloop.runs.results import result_from_state, result_to_state
 from clearloop.runs.tuning import write_tuning
 from clearloop.runs.watching import Tell, Watcher
@@ -96,10 +95,7 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
 def _published(task: Task, surrogate: Surrogate) -> tuple[list[Known], list[Scored]]:
     """On the scoring set, like the front."""
     rows, scores = [], []
-    for known in published_for(task):
-        controller = known.load()
-        model = evaluate(controller, task, surrogate=surrogate, members=surrogate.judge_members)
-        system = evaluate(controller, task)
+    for known, model, system in score_published(task, surrogate):
         scores.append(Scored(known.file, False, model, system))
         rows.append(
             Known(

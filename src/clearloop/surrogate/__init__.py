@@ -2,6 +2,6 @@
 
 from clearloop.surrogate.quality import Quality, assess
 from clearloop.surrogate.surrogate import Surrogate
-from clearloop.surrogate.tracks import BEST, PUBLISHED, Track
+from clearloop.surrogate.tracks import BEST, PUBLISHED, TRACKS, Track
 
-__all__ = ["BEST", "PUBLISHED", "Quality", "Surrogate", "Track", "assess"]
+__all__ = ["BEST", "PUBLISHED", "TRACKS", "Quality", "Surrogate", "Track", "assess"]

@@ -56,3 +56,5 @@ PUBLISHED: Final = Track(
     mirrored=False,
 )
 """Sec. 4.2 of the paper, which does not say what becomes of failing steps: the dynamics do without them."""
+
+TRACKS: Final = {track.name: track for track in (BEST, PUBLISHED)}

@@ -6,6 +6,7 @@ from pathlib import Path
 from clearloop.bench.course import Course
 from clearloop.bench.document import document
 from clearloop.bench.table import Row
+from clearloop.controllers import Planner, from_json, save
 from clearloop.files import whole_file
 from clearloop.runs import RunDirectory
 from clearloop.runs.tables import write_table
@@ -33,7 +34,10 @@ def write_tables(run: RunDirectory, course: Course) -> None:
         seed = work.seed + work.number
         timing.append(Timing(work.method, work.track, seed, outcome["seconds"], outcome["steps"]))
         for name, score in outcome["scores"].items():
-            _write(folder / f"{work.track}-{name}-{seed}.json", score["controller"])
+            controller = from_json(score["controller"])
+            if isinstance(controller, Planner):  # whose model is not beside it, as in a run
+                controller = controller.model_copy(update={"run": f"../models/{work.of_model.key}"})
+            save(controller, folder / f"{work.track}-{name}-{seed}.json")
     write_table(run.path / "timing.csv", Timing, timing)
     _write(run.path / "table.md", _document(course))
 

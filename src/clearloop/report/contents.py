@@ -133,6 +133,7 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
     words += [word for file in asked["data"] for word in ("--data", file)]
     words += [word for method in asked["methods"] for word in ("--method", method)]
     words += ["--budget", str(asked["budget"]), "--track", asked["track"], "--seed", str(asked["seed"])]
+    words += ["--value", asked["value"]] if asked["value"] != "model" else []
     facts = [
         ("data", f"{description['data']['summary']}, SHA-256 {description['data']['fingerprint']}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in description["versions"].items())),

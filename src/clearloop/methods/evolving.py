@@ -119,7 +119,7 @@ class Evolving(Search):
         chosen = evolution.to_polish(self.rounds.polished, self.rounds.polishings)
         costs = [evolution.costs[genome] for genome in chosen]
         for genome, cost in self._refine(chosen, costs, sample, candidates=12, times=10, spread=0.5):
-            evolution.admit(evolution.home(genome), genome, cost)
+            evolution.improve(genome, cost)
 
     def _call_finalists(self) -> None:
         """The front and the best of each island, scored anew; for each complexity the two best stay."""

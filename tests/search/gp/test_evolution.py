@@ -47,15 +47,15 @@ class Regression:
             )
 
 
-def advance(evolution: Evolution, cost: Regression, rounds: int) -> None:
+def advance(evolution: Evolution, cost: Regression, rounds: int, *, explore: bool = True) -> None:
     for _ in range(rounds):
         children = evolution.ask()
         promoted = evolution.promote(children, [cost(child) for _, child in children], 4)
         tuned = refine(evolution, [genome for _, genome in promoted], cost)
         found = [(island, *best) for (island, _), best in zip(promoted, tuned, strict=True)]
-        evolution.tell(found, explore=True)
+        evolution.tell(found, explore=explore)
         for genome, penalty in refine(evolution, evolution.to_polish(4, 3), cost):
-            evolution.admit(evolution.home(genome), genome, penalty)
+            evolution.improve(genome, penalty)
 
 
 def refine(evolution: Evolution, genomes: list[Genome], cost: Regression) -> list[tuple[Genome, float]]:
@@ -70,8 +70,8 @@ def refine(evolution: Evolution, genomes: list[Genome], cost: Regression) -> lis
 def test_finds_a_known_formula(language: Formulas, target: str) -> None:
     cost = Regression(target, language)
     evolution = Evolution(language, SMALL, rng=np.random.default_rng(1))
-    for _ in range(15):
-        advance(evolution, cost, 4)
+    for part in range(15):
+        advance(evolution, cost, 4, explore=part < 3)
         best = min(evolution.costs.values())
         if best < 0.02:
             break
@@ -89,6 +89,43 @@ def test_asks_for_nothing_twice_and_for_nothing_too_complex(language: Formulas) 
         asked += [child for _, child in children]
         evolution.tell([(island, child, cost(child)) for island, child in children], explore=True)
     assert len(asked) == len(set(asked))
+
+
+def test_each_ladder_explores_without_half_of_the_functions(language: Formulas) -> None:
+    cost = Regression("x", language)
+    evolution = Evolution(language, SMALL, rng=np.random.default_rng(2))
+    assert [len(banned) for banned in evolution.banned] == [2, 2]  # of mul, min, max and tanh
+    for explore in (True, True, True, False):
+        children = evolution.ask()
+        for island, child in children:
+            assert language.used(child).isdisjoint(evolution.banned[island // 3])
+        evolution.tell([(island, child, cost(child)) for island, child in children], explore=explore)
+    assert evolution.banned == [set(), set()]
+    assert set.union(*(language.used(child) for island, child in evolution.ask() if island < 3)) == {
+        "mul", "min", "max", "tanh",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("formula", "used"), [("3*x + tanh(y)*2", {"tanh"}), ("x*y - x", {"mul"}), ("max(x, 2) + 1", {"max"})]
+)
+def test_a_gain_is_no_product(language: Formulas, formula: str, used: set[str]) -> None:
+    assert language.used(language.from_expressions([parse(formula)])) == used
+
+
+def test_simplifies_to_known_functions_only(language: Formulas) -> None:
+    limited = language.from_expressions([parse("max(-1, min(x, 1))")])
+    assert language.simplify(limited) == limited  # and not clip(x, -1, 1)
+
+
+def test_better_constants_go_wherever_the_structure_lives(language: Formulas) -> None:
+    evolution = Evolution(language, SMALL, rng=np.random.default_rng(2))
+    old, new = (language.from_expressions([parse(text)]) for text in ("2*x + y", "3*x + y"))
+    for island in (1, 4):
+        evolution.admit(island, old, 5.0)
+    evolution.improve(new, 4.0)
+    assert [list(island.values()) for island in evolution.islands] == [[], [new], [], [], [new], []]
+    assert evolution.front() == [new]
 
 
 def test_the_front_rises_in_complexity_and_falls_in_cost(language: Formulas) -> None:

@@ -60,20 +60,18 @@ class Evolution:
         self.progress = [(np.inf, 0) for _ in self._ladders()]
         """of each ladder, the lowest cost, and the round in which it was found"""
         self.round = 0
+        self.banned = [self._ban() for _ in self._ladders()]
+        """of each ladder, the functions that it does without while it explores: so ladders come to different
+        kinds of programs, and not each to the kind that is found first"""
 
     def ask(self) -> list[tuple[int, Genome]]:
         """New programs, and the island of each."""
-        children = []
-        for number, limit in enumerate(self.settings.islands):
-            count = 0
-            for _ in range(20 * self.settings.offspring):  # a small language runs out of programs
-                for child in self._offspring(number):
-                    if self.grammar.vocabulary.complexity(child) <= limit and self._is_new(child):
-                        children.append((number, child))
-                        count += 1
-                if count >= self.settings.offspring:
-                    break
-        return children
+        return [
+            (number, child)
+            for ladder, banned in zip(self._ladders(), self.banned, strict=True)
+            for number in ladder
+            for child in self._children(number, banned)
+        ]
 
     def promote(
         self, children: Sequence[tuple[int, Genome]], costs: Sequence[float], count: int
@@ -110,20 +108,17 @@ class Evolution:
             self._select(island)
         if explore:
             self._start_anew()
+        else:
+            self.banned = [set() for _ in self.banned]
         self._forget()
 
     def admit(self, island: int, genome: Genome, cost: float) -> None:
         """Onto an island, if it is the best of its structure there, and into the archive."""
-        self.costs[genome] = cost
-        self.seen.add(hash(genome))
+        self._record(genome, cost)
         structure = self.structure(genome)
         rival = self.islands[island].get(structure)
         if rival is None or cost < self.costs[rival]:
             self.islands[island][structure] = genome
-        complexity = self.grammar.vocabulary.complexity(genome)
-        best = self.archive.get(complexity)
-        if best is None or cost < self.costs[best]:
-            self.archive[complexity] = genome
 
     def to_polish(self, count: int, times: int) -> list[Genome]:
         """Members of the front, to be refined now: those that were refined least, and fewer than `times`."""
@@ -133,11 +128,13 @@ class Evolution:
             self.polished[self.structure(genome)] = refined[genome] + 1
         return chosen
 
-    def home(self, genome: Genome) -> int:
-        """The first island that is large enough for a program."""
-        complexity = self.grammar.vocabulary.complexity(genome)
-        limits = self.settings.islands
-        return next((n for n, limit in enumerate(limits) if complexity <= limit), len(limits) - 1)
+    def improve(self, genome: Genome, cost: float) -> None:
+        """A program with better constants: wherever its structure lives, and in the archive."""
+        self._record(genome, cost)
+        structure = self.structure(genome)
+        for island in self.islands:
+            if structure in island and cost < self.costs[island[structure]]:
+                island[structure] = genome
 
     def front(self) -> list[Genome]:
         """The archive without the dominated ones, from the simplest to the best."""
@@ -151,6 +148,30 @@ class Evolution:
         """The program without its constants."""
         constants = set(self.grammar.vocabulary.constants(genome))
         return genome.code, tuple(x for place, x in enumerate(genome.operand) if place not in constants)
+
+    def _record(self, genome: Genome, cost: float) -> None:
+        """Into the archive, if it is the best of its complexity."""
+        self.costs[genome] = cost
+        self.seen.add(hash(genome))
+        complexity = self.grammar.vocabulary.complexity(genome)
+        best = self.archive.get(complexity)
+        if best is None or cost < self.costs[best]:
+            self.archive[complexity] = genome
+
+    def _children(self, island: int, banned: set[str]) -> list[Genome]:
+        limit, enough = self.settings.islands[island], self.settings.offspring
+        children: list[Genome] = []
+        for _ in range(20 * enough):  # a small language runs out of programs
+            children += [
+                child
+                for child in self._offspring(island)
+                if self.grammar.vocabulary.complexity(child) <= limit
+                and banned.isdisjoint(self.grammar.used(child))
+                and self._is_new(child)
+            ]
+            if len(children) >= enough:
+                break
+        return children
 
     def _is_new(self, genome: Genome) -> bool:
         key = hash(genome)
@@ -178,9 +199,10 @@ class Evolution:
 
     def _share(self) -> None:
         for genome in self.front():
-            home = self.home(genome)
+            complexity = self.grammar.vocabulary.complexity(genome)
             for ladder in self._ladders():
-                self.admit(min(ladder[0] + home, ladder[-1]), genome, self.costs[genome])
+                fits = (n for n in ladder if complexity <= self.settings.islands[n])
+                self.admit(next(fits, ladder[-1]), genome, self.costs[genome])
 
     def _start_anew(self) -> None:
         for n, ladder in enumerate(self._ladders()):
@@ -190,9 +212,15 @@ class Evolution:
                 self.progress[n] = cost, self.round
             elif self.round - since >= self.settings.patience:
                 self.progress[n] = np.inf, self.round
+                self.banned[n] = self._ban()
                 for number in ladder:
                     self.islands[number].clear()
                     self.tried[number].clear()
+
+    def _ban(self) -> set[str]:
+        """Half of the functions."""
+        optional = self.grammar.optional
+        return {optional[n] for n in self.rng.permutation(len(optional))[: len(optional) // 2]}
 
     def _forget(self) -> None:
         """What lives nowhere any more."""
@@ -240,6 +268,7 @@ class Evolution:
             "seen": np.array(sorted(self.seen), np.int64),
             "tried": [np.array(sorted(tried.items()), np.int64).reshape(-1, 2) for tried in self.tried],
             "progress": [list(pair) for pair in self.progress],
+            "banned": [sorted(names) for names in self.banned],
             "round": self.round,
             "rng": self.rng.bit_generator.state,
         }
@@ -258,6 +287,7 @@ class Evolution:
         self.seen = set(state["seen"].tolist())
         self.tried = [dict(tried.tolist()) for tried in state["tried"]]
         self.progress = [(cost, since) for cost, since in state["progress"]]
+        self.banned = [set(names) for names in state["banned"]]
         self.round = state["round"]
         self.rng.bit_generator.state = state["rng"]
 

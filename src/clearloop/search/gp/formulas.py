@@ -52,6 +52,7 @@ class Formulas(Grammar):
         self._numeric = [
             op for op in chosen if op.kind == "number" and (op.opcode != IF or self._comparisons)
         ]
+        self.optional = tuple(op.name for op in self._numeric if op.opcode not in (ADD, SUB, NEG))
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
         return call(CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
@@ -85,11 +86,19 @@ class Formulas(Grammar):
         return genome.with_operands([place], [float(rng.integers(len(self.variables)))])
 
     def simplify(self, genome: Genome) -> Genome:
-        return self.from_expressions([cancel(f, self.variables) for f in self.expressions(genome)])
+        simple = self.from_expressions([cancel(f, self.variables) for f in self.expressions(genome)])
+        known = self.vocabulary.symbols.keys() >= set(simple.code)  # min and max may have become clip
+        return simple if known else genome
 
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
         values = np.abs([genome.operand[place] for place in self.vocabulary.constants(genome)])
         return 0.3 * np.where(values > 0, values, 1e-3)
+
+    def used(self, genome: Genome) -> set[str]:
+        """A gain times something does not count as a product."""
+        products = (place for place, code in enumerate(genome.code) if code == MUL)
+        plain = all(self._has_gain(genome, place) for place in products)
+        return super().used(genome) - ({"mul"} if plain else set())
 
     def expressions(self, genome: Genome) -> list[Expression]:
         """The formula of each output."""
@@ -104,6 +113,9 @@ class Formulas(Grammar):
     def _expression(self, genome: Genome) -> Expression:
         program = Program(np.array(genome.code, np.int32), np.array(genome.operand), 0)
         return decode(program, lambda slot: self.variables[slot])
+
+    def _has_gain(self, genome: Genome, place: int) -> bool:
+        return any(genome.code[stop - 1] == NUMBER for _, stop in self.vocabulary.arguments(genome, place))
 
     def _summands(self, genome: Genome) -> list[Genome]:
         """What is added up at the root; what is subtracted, negated."""

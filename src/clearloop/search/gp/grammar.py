@@ -12,6 +12,8 @@ DIGITS = 3  # of a constant: a person has to read it
 
 class Grammar(ABC):
     vocabulary: Vocabulary
+    optional: tuple[str, ...] = ()
+    """functions that programs can do without"""
 
     @abstractmethod
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
@@ -36,6 +38,10 @@ class Grammar(ABC):
     @abstractmethod
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
         """For each constant, how far from its value it is worth looking."""
+
+    def used(self, genome: Genome) -> set[str]:
+        """Which of the optional functions a program has."""
+        return {self.vocabulary.symbols[code].name for code in genome.code}.intersection(self.optional)
 
 
 def rounded(value: float) -> float:

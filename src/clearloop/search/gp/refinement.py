@@ -1,16 +1,18 @@
-"""The constants of many programs refined at once, each by its own CMA-ES (Hansen and Ostermeier 2001)."""
+"""The constants of many programs refined at once, each by its own CMA-ES."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.search.cma import CMA, Descent
 from clearloop.search.gp.genome import Genome
 from clearloop.search.gp.grammar import Grammar, rounded
 
 Floats = NDArray[np.float64]
+
+REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
 
 
 class Refinement:
@@ -37,22 +39,20 @@ class Refinement:
             for number, genome in enumerate(genomes)
             if (places := grammar.vocabulary.constants(genome))
         ]
-        self._asked: list[list[tuple[Floats, Genome]]] = []
+        self._candidates = candidates
+        self._asked: list[Genome] = []
 
     def ask(self) -> list[Genome]:
-        self._asked = [[run.ask() for _ in range(run.cma.population_size)] for run in self._runs]
-        return [genome for asked in self._asked for _, genome in asked]
+        self._asked = [genome for run in self._runs for genome in run.ask()]
+        return self._asked
 
     def tell(self, costs: Sequence[float]) -> None:
-        told = iter(costs)
-        for run, asked in zip(self._runs, self._asked, strict=True):
-            points = []
-            for point, genome in asked:
-                cost = float(next(told))
-                points.append((point, cost))
-                if cost < self.best[run.number][1]:
-                    self.best[run.number] = genome, cost
-            run.cma.tell(points)
+        by_run = np.reshape(np.asarray(costs, np.float64), (len(self._runs), self._candidates))
+        for n, (run, told) in enumerate(zip(self._runs, by_run, strict=True)):
+            run.descent.tell(told)
+            best = int(np.argmin(told))
+            if told[best] < self.best[run.number][1]:
+                self.best[run.number] = self._asked[n * self._candidates + best], float(told[best])
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Run:
     places: list[int]
     values: Floats
     spreads: Floats
-    cma: Any
+    descent: Descent
 
     @classmethod
     def begin(
@@ -77,18 +77,17 @@ class _Run:
         spread: float,
         rng: np.random.Generator,
     ) -> "_Run":
-        from cmaes import CMA
-
-        cma = CMA(
-            mean=np.zeros(max(2, len(places))),  # it wants two dimensions at least
-            sigma=spread,
-            population_size=candidates,
-            seed=int(rng.integers(2**31)),
-        )
+        start = np.zeros(len(places))
+        box = np.tile([-REACH, REACH], (len(places), 1))
+        settings = CMA(candidates=candidates, spread=spread / (2 * REACH))
         values = np.array([genome.operand[place] for place in places])
-        return cls(number, genome, places, values, grammar.spreads(genome), cma)
+        return cls(
+            number, genome, places, values, grammar.spreads(genome), Descent(box, start, settings, rng=rng)
+        )
 
-    def ask(self) -> tuple[Floats, Genome]:
-        point = self.cma.ask()
-        moved = self.values + self.spreads * point[: len(self.places)]
-        return point, self.genome.with_operands(self.places, [rounded(value) for value in moved.tolist()])
+    def ask(self) -> list[Genome]:
+        points = self.values + self.spreads * self.descent.ask()
+        return [
+            self.genome.with_operands(self.places, [rounded(value) for value in point])
+            for point in points.tolist()
+        ]

@@ -22,6 +22,7 @@ CONTROLLER = max(BY_OPCODE) + 1  # the root: takes a formula for each output
 ADD, SUB, NEG, MUL = (OPERATIONS[name].opcode for name in ("add", "sub", "neg", "mul"))
 TANH, CLIP, IF, ABS = (OPERATIONS[name].opcode for name in ("tanh", "clip", "if", "abs"))
 ALWAYS = ("add", "sub", "neg", "mul")  # cancelation gathers terms with these
+MOST_TERMS = 4  # of a sum that grows, besides what is deeper
 MORE_TERMS = 0.4  # of the insertions: one more term in a sum
 PART_OF_SUM = 0.7  # of the others, in a sum: around some of its terms rather than around all
 
@@ -129,11 +130,12 @@ class Formulas(Grammar):
         return self._summands(genome.slice(left, right)) + last
 
     def _sum(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
-        """Up to three terms, and something deeper."""
-        total = self._number(rng, size, depth - 1)
-        for _ in range(int(rng.integers(0, 4))):
-            total = call(ADD, total, self._term(rng, size))
-        return total
+        """Gains times different variables, and half of the time something deeper."""
+        chosen = rng.permutation(len(self.variables))[: int(rng.integers(1, MOST_TERMS + 1))].tolist()
+        terms = [self._gain_times(which, rng, size) for which in chosen]
+        if rng.random() < 0.5:
+            terms.append(self._number(rng, size, depth - 1))
+        return _added(terms)
 
     def _number(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
         """Something of about this size."""
@@ -177,9 +179,11 @@ class Formulas(Grammar):
         return call(logic.opcode, first, *(self._condition(rng, depth) for _ in logic.kinds[1:]))
 
     def _term(self, rng: np.random.Generator, size: float) -> Genome:
-        """A gain times a variable."""
-        variable, own = self._variable(rng)
-        return call(MUL, self._constant(rng, size / own), variable)
+        return self._gain_times(int(rng.integers(len(self.variables))), rng, size)
+
+    def _gain_times(self, which: int, rng: np.random.Generator, size: float) -> Genome:
+        variable = Genome((VARIABLE,), (float(which),))
+        return call(MUL, self._constant(rng, size / self.sizes[which]), variable)
 
     def _variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
         """One of them, and its size."""

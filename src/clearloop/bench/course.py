@@ -49,12 +49,15 @@ class Bench:
         ]
 
     def experiments(self, task: Task) -> list[Work]:
+        """Track by track, the slowest methods first."""
         methods = sorted(self.request.methods, key=lambda method: _slowness(method.name))
         models = self.models(task)
         return [
             replace(model, method=method.name, settings=settings_of(method), number=number)
+            for track in self.tracks
             for method in methods
             for model in models
+            if model.track == track
             for number in range(1 if self.fresh else self.seeds)
         ]
 

@@ -42,10 +42,10 @@ class Noise(NamedTuple):
         return drawn
 
 
-def find_noise(steps: Steps, predicted: Floats, states: list[int], episode: Ints, share: float) -> Noise:
+def find_noise(steps: Steps, predicted: Floats, states: list[int], share: float) -> Noise:
     """In held-out steps. `predicted`: next states [n, S], by all members together; K `states` of them.
 
-    `episode`: [n] of each step. `share`: of the variance of a state's change that may be left.
+    `share`: of the variance of a state's change that may be left.
     """
     ordinary = ~steps.failing
     residuals = (steps.next - predicted)[ordinary][:, states]
@@ -53,6 +53,6 @@ def find_noise(steps: Steps, predicted: Floats, states: list[int], episode: Ints
     left = np.mean(residuals**2, axis=0) > share * change.var(axis=0)
     if not len(residuals) or not left.any():
         return Noise.none()
-    others = np.diff(episode[ordinary], append=-1) != 0
+    others = np.diff(steps.episode[ordinary], append=-1) != 0
     kept = np.where(left, residuals - residuals.mean(axis=0), 0.0)
     return Noise(kept[:MOST], others[:MOST])

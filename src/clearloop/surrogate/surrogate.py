@@ -70,7 +70,7 @@ class Surrogate:
         window = lesson.training.window
         region = np.stack([window.min(axis=0), window.max(axis=0)], axis=1)
         fitted = cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
-        return replace(fitted, noise=fitted._find_noise(batch, lesson.held_out))
+        return replace(fitted, noise=fitted._find_noise(lesson.held_out))
 
     def __post_init__(self) -> None:
         predicted, inputs = len(self.task.predicted), self.task.history * len(self.task.scope.names)
@@ -144,11 +144,10 @@ class Surrogate:
     def _ways(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.task.predicted, self.task.scope.external
 
-    def _find_noise(self, batch: Batch, held_out: Steps) -> Noise:
+    def _find_noise(self, held_out: Steps) -> Noise:
         members = [self.predict(held_out.window, member) for member in range(self.members)]
-        episode = split(batch, self.track, self.split_seed)[1].transitions().episode
         states = [self.task.state_names.index(name) for name in self.task.predicted]
-        return find_noise(held_out, np.mean(members, axis=0), states, episode, self.track.noise)
+        return find_noise(held_out, np.mean(members, axis=0), states, self.track.noise)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Reward and failure [n] of steps; a row holds next states, window and setpoints."""

@@ -14,7 +14,7 @@ from clearloop.task.columns import Columns, data_faults, map_columns
 from clearloop.task.faults import Fault, faults_of, first_of
 from clearloop.task.file import parse_toml, read_task
 from clearloop.task.plant import inline
-from clearloop.task.reward import lower_failure, lower_reward, reward_faults
+from clearloop.task.reward import Reward, lower_failure, lower_reward, reward_faults
 from clearloop.task.scope import Scope, name_faults
 from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
 from clearloop.task.tables import (
@@ -27,7 +27,6 @@ from clearloop.task.tables import (
     Horizon,
     Plant,
     Positive,
-    Reward,
     Start,
     State,
     Table,
@@ -114,7 +113,8 @@ class Task(Table):
     @property
     def scope(self) -> Scope:
         """What the task's formulas may refer to."""
-        return Scope(self.state_names, self.action_names, self.setpoints)
+        limits = {name: action.limits for name, action in self.actions.items()}
+        return Scope(self.state_names, self.action_names, self.setpoints, limits, self.dt, self.history)
 
     @cached_property
     def reward_expression(self) -> Expression | None:
@@ -123,7 +123,7 @@ class Task(Table):
 
     @cached_property
     def failure_condition(self) -> Expression | None:
-        return lower_failure(self.reward.cases, self.scope)
+        return lower_failure(self.reward, self.scope)
 
     @property
     def reward_levels(self) -> tuple[float, ...] | None:
@@ -136,7 +136,8 @@ class Task(Table):
 
     @property
     def failure_level(self) -> float | None:
-        return next((case.value for case in self.reward.cases if case.failure), None)
+        failing = (case.value for case in self.reward.cases if case.failure)
+        return next(failing, self.reward.failure_value)
 
     @cached_property
     def derivatives(self) -> tuple[Expression, ...]:

@@ -77,7 +77,8 @@ def _lines(task: "Task") -> Iterator[str]:
         yield f"State {name}{unit}{f', setpoint {aims[name]}' if name in aims else ''}."
     for name, action in task.actions.items():
         low, high = action.limits
-        yield f"Action {name} from {low:g} to {high:g}{f' {action.unit}' if action.unit else ''}."
+        step = f" in steps of {action.step:g}" if action.step else ""
+        yield f"Action {name} from {low:g} to {high:g}{f' {action.unit}' if action.unit else ''}{step}."
     judgements = _judgements(task)
     yield f"Reward {judgements['reward'] or f'learned from column {task.columns.reward}'}"
     if judgements["failure"]:

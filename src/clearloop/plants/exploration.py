@@ -13,6 +13,7 @@ from clearloop.plants.lowering import lower_judgements, lower_plant, reward_wind
 from clearloop.plants.sequences import fixed_actions
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.task import Task
+from clearloop.task.levels import draw_levels
 from clearloop.task.starts import make_box, uniform_starts
 from clearloop.task.tables import Exploration
 
@@ -54,8 +55,7 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
     box = make_box(plan.starts or task.starts, task.state_names)
     if box is None:
         raise ClearloopError(f"task '{task.name}': give [exploration] starts, to draw a batch from")
-    low, high = task.action_limits.T
-    actions = rng.uniform(low, high, size=(count, plan.steps, len(low)))
+    actions = draw_levels(task.action_limits, task.action_counts, (count, plan.steps), rng)
     history = reward_window(task)
     job = Job(uniform_starts(box, count, rng), setpoint_table(task, plan.steps), task.discount, history)
     policies, system = fixed_actions(actions, task), lower_plant(task, history=history)

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from clearloop.errors import did_you_mean, quoted
+from clearloop.task.levels import MOST_LEVELS, whole
 
 # No real task comes near these; a hostile one fails at once instead of filling the memory.
 MOST_NAMES = 256
@@ -105,6 +106,21 @@ class State(Table):
 class Action(Table):
     unit: Unit = ""
     limits: Limits
+    step: Positive | None = None
+    """It takes only values so far apart, counted from the lower limit; none given: any value."""
+
+    @model_validator(mode="after")
+    def _whole_steps(self) -> Self:
+        low, high = self.limits
+        if self.step is not None and not whole(high - low, self.step):
+            message = "step: expected limits that are a whole number of steps apart, at most {most}"
+            raise PydanticCustomError("step", message, {"most": f"{MOST_LEVELS:,}"})
+        return self
+
+    @property
+    def count(self) -> int:
+        """Steps from limit to limit; 0: any value will do."""
+        return (self.step and whole(self.limits[1] - self.limits[0], self.step)) or 0
 
 
 class Exploration(Table):

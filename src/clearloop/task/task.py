@@ -105,6 +105,13 @@ class Task(Table):
         limits.flags.writeable = False
         return limits
 
+    @cached_property
+    def action_counts(self) -> NDArray[np.float64]:
+        """[A], the steps from limit to limit of actions that take only some values (`levels.py`); 0: any."""
+        counts = np.array([float(action.count) for action in self.actions.values()])
+        counts.flags.writeable = False
+        return counts
+
     @property
     def setpoints(self) -> dict[str, float | str]:
         """Of the states that have one: a number, or the name of a log column."""

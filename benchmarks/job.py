@@ -129,6 +129,7 @@ def linear_policies(workload: Workload) -> Policies:
         operand=np.zeros(0, np.float32),
         spans=np.zeros((count, 1), np.int64),
         limits=np.array([[-LIMIT, LIMIT]], np.float32),
+        counts=np.zeros(1, np.float32),
     )
 
 
@@ -150,6 +151,7 @@ def program_policies(count: int) -> Policies:
         operand=np.array([operand for _, operand in nodes], np.float32),
         spans=np.stack([ends[:-1], ends[1:]], axis=1),
         limits=np.array([[-LIMIT, LIMIT]], np.float32),
+        counts=np.zeros(1, np.float32),
     )
 
 

@@ -12,6 +12,7 @@ from clearloop.evaluation import evaluate, simulate
 from tests.cli.conftest import Run
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.plants.mixer import TEXT as MIXER
+from tests.task.texts import EXPRESSION, LEARNED, SMALL
 
 COMMANDS = (
     (),
@@ -65,6 +66,22 @@ def test_tasks(run: Run) -> None:
         "horizon": 100,
         "plant": True,
     }
+
+
+def test_tasks_shows_one_with_its_reward_written_out(run: Run, tmp_path: Path) -> None:
+    lines = run("tasks", "cartpole").out.splitlines()
+    assert "State rho in m, setpoint 0." in lines
+    assert "Action force from -10 to 10 N." in lines
+    assert lines[-1] == "Failure abs(theta) > 0.7 or abs(rho) > 2.4"
+    (tmp_path / "mine.toml").write_text(
+        SMALL.replace(EXPRESSION, 'terms = [{ track = "level", weight = 2 }, { rate = "valve" }]')
+    )
+    document = json.loads(run("tasks", tmp_path / "mine.toml", "--json").out)
+    assert document["reward"] == "-2*abs(level.error) - abs(valve - valve[t-1])"
+    assert document["failure"] is None
+    assert "Reward -2*abs(level.error) - abs(valve - valve[t-1])" in run("tasks", tmp_path / "mine.toml").out
+    (tmp_path / "learned.toml").write_text(LEARNED)
+    assert run("tasks", tmp_path / "learned.toml").out.splitlines()[-1] == "Reward learned from column r"
 
 
 def test_evaluate_prints_what_the_contract_says(run: Run, published: Path) -> None:

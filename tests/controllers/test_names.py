@@ -130,7 +130,7 @@ def test_own_limits_hold_within_what_the_plant_can_do() -> None:
 
 
 def test_a_population_has_one_kind_one_shape_and_a_window_that_suffices() -> None:
-    with pytest.raises(ClearloopError, match="same kind, shape and limits"):
+    with pytest.raises(ClearloopError, match="same kind, shape, limits and steps"):
         encode([KINDS["linear"], KINDS["pid"]], CARTPOLE, history=10)
     with pytest.raises(ClearloopError, match="looks further back than the 3 observations"):
         encode([KINDS["lagging equation"]], CARTPOLE, history=3)

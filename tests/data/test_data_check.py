@@ -89,7 +89,7 @@ def test_the_page_lists_all_codes() -> None:
         r"^\| `([a-z-]+)` \| (?:ok|note|warning|problem)", page.read_text(encoding="utf-8"), re.M
     )
     planted = {finding.split()[1] for _, _, findings in FAULTS for finding in findings}
-    assert set(documented) == planted | {"no-transitions"}
+    assert set(documented) == planted | {"no-transitions", "action-steps"}
 
 
 def test_all_problems_are_listed_the_worst_first() -> None:
@@ -118,6 +118,21 @@ def test_messages_count_and_locate() -> None:
     )
     assert message(altered(time=1000 * step)) == (
         "rows are 25 s apart, but the task says dt = 0.025 s; the times seem to be in milliseconds"
+    )
+
+
+def test_actions_in_whole_steps() -> None:
+    tables = CARTPOLE.model_dump(mode="json")
+    tables["actions"]["force"]["step"] = 20.0
+    switch = Task.from_dict(tables)
+    on_or_off = altered(force=10 * force.sign())
+    assert found(on_or_off, switch) == []
+    (said,) = [f.message for f in check(on_or_off, switch).findings if f.message.startswith("force")]
+    assert said == "force from -10 to 10 N; data at 2 of its 2 values"
+    between = on_or_off.with_columns(force=pl.when(ROW < 3).then(4.0).otherwise("force"))
+    assert found(between, switch) == ["warning action-steps"]
+    assert check(between, switch).findings[0].message == (
+        "force is between its steps of 20 in 3 rows; correct step or log"
     )
 
 

@@ -1,5 +1,7 @@
 """What a planner decides: close to the best there is, with plans that go on from step to step."""
 
+import math
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import pytest
 from clearloop.controllers import Linear, Planner, load, save
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import with_model
-from clearloop.evaluation.planning import ModelPilot, Plans
+from clearloop.evaluation.planning import ModelPilot, Plans, pilot_of
+from clearloop.surrogate.reward import KnownReward
+from clearloop.task import Task
 from tests.evaluation.planners import CART, Floats, make_model, make_pilot, make_planner
 
 WINDOW = np.array([[1.0, -0.5, 0.0, 1.25, -0.5, 0.5], [-1.5, 0.25, 0.0, -1.5, 0.0, -1.0]])
@@ -146,3 +150,20 @@ def test_without_a_run_one_line_says_so(tmp_path: Path) -> None:
 def test_other_controllers_need_no_model() -> None:
     linear = Linear(gains={"push": {"place": -1.0}})
     assert with_model(linear, CART) is linear
+
+
+def test_plans_are_made_of_the_steps_that_the_task_allows() -> None:
+    tables = CART.model_dump(mode="json")
+    tables["actions"]["push"]["step"] = 0.75
+    task = Task.from_dict(tables)
+    model = replace(make_model("cart"), task=task, reward=KnownReward(task))
+    planner = Planner(run="..", outputs=task.action_names, horizon=5, particles=40, rounds=40)
+    pilot = pilot_of(with_model(planner, task, model))
+    assert pilot is not None
+    plans = pilot.decide(WINDOW, NOWHERE)
+    levels = [-1.0, -0.25, 0.5, 1.25, 2.0]
+    assert set(pilot.first(plans).ravel().tolist()) <= set(levels)
+    for plant, window in enumerate(WINDOW):
+        best = min(cost(window, [*plan, 0, 0]) for plan in product(levels, repeat=3))
+        chosen = [levels[math.floor(4 * share + 0.5)] for share in plans.shares[0, plant, :, 0]]
+        assert cost(window, chosen) <= best + 1e-6

@@ -9,6 +9,7 @@ from clearloop.evaluation import evaluate
 from clearloop.evaluation.setup import make_system, window
 from clearloop.kernels.engine import Rollout, roll_out
 from clearloop.kernels.layout import Job
+from clearloop.task import Task
 from tests import twin
 from tests.controllers.kinds import CARTPOLE, KINDS
 
@@ -22,13 +23,13 @@ STARTS = np.array([
 ])  # fmt: skip
 
 
-def run(controller: Controller, setpoints: NDArray[np.float64]) -> Rollout:
+def run(controller: Controller, setpoints: NDArray[np.float64], task: Task = CARTPOLE) -> Rollout:
     table = np.zeros((len(setpoints), 4))
     table[:, 2] = setpoints
-    history = window(CARTPOLE, [controller])
-    job = Job(STARTS, table, CARTPOLE.discount, history)
-    policies = encode([controller], CARTPOLE, history=history)
-    return roll_out(policies, make_system(CARTPOLE, None, history), job, trajectories=True)
+    history = window(task, [controller])
+    job = Job(STARTS, table, task.discount, history)
+    policies = encode([controller], task, history=history)
+    return roll_out(policies, make_system(task, None, history), job, trajectories=True)
 
 
 SETPOINTS = {
@@ -54,6 +55,24 @@ def test_a_hundred_steps_on_the_plant_equal_the_twins(kind: str, setpoints: NDAr
     np.testing.assert_allclose(-engine.returns[0, 0], expected.penalties, rtol=0, atol=1e-9)
     assert expected.failed.any()
     assert not expected.failed.all()
+
+
+@pytest.mark.parametrize("step", [20.0, 2.5, 0.1], ids=lambda step: f"step {step:g}")
+@pytest.mark.parametrize("kind", KINDS)
+def test_actions_in_whole_steps_equal_the_twins(kind: str, step: float) -> None:
+    tables = CARTPOLE.model_dump(mode="json")
+    tables["actions"]["force"]["step"] = step
+    task = Task.from_dict(tables)
+    setpoints = SETPOINTS["changing"]
+    engine = run(KINDS[kind], setpoints, task)
+    expected = twin.roll_out(KINDS[kind].for_task(task), STARTS, setpoints.tolist())
+    assert engine.actions is not None
+    np.testing.assert_array_equal(engine.actions[0, 0, :, :, 0], expected.actions)
+    steps = (expected.actions + 10) / step
+    np.testing.assert_allclose(steps, np.round(steps), rtol=0, atol=1e-9)
+    assert len(np.unique(expected.actions)) > 1
+    rounded = run(KINDS[kind], setpoints)
+    assert (np.asarray(rounded.actions)[0, 0, :, :, 0] != expected.actions).any() or kind == "greedy-q"
 
 
 @pytest.mark.parametrize("kind", ["lagging equation", "linear", "pid"])

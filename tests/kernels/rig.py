@@ -23,6 +23,7 @@ def policies_of(kind: int, numbers: Any, limits: Any, dtype: Any, sizes: Sequenc
         operand=np.zeros(0, dtype),
         spans=np.zeros((len(numbers), 1), np.int64),
         limits=np.array(limits, dtype),
+        counts=np.zeros(len(limits), dtype),
     )
 
 
@@ -64,6 +65,7 @@ class Rig:
             operand=operand,
             spans=np.ascontiguousarray(ends[rows]),
             limits=np.array([[-bound, bound]] * width, self.dtype),
+            counts=np.zeros(width, self.dtype),
         )
 
     def dynamics(

@@ -13,6 +13,7 @@ from clearloop.surrogate import BEST, Surrogate
 from clearloop.surrogate.failure import Failure
 from clearloop.surrogate.reward import KnownReward
 from clearloop.task import Task
+from clearloop.task.levels import draw_levels
 from tests.surrogate.models import linear_network
 
 Floats = NDArray[np.float64]
@@ -39,10 +40,9 @@ def make_log(
     """Episodes of ten steps from anywhere in ± 1, under random actions."""
     rng = np.random.default_rng(3)
     episodes, (s, a) = size // 10, v.shape
-    low, high = task.action_limits.T
     states = np.empty((episodes, 11, s))
     states[:, 0] = rng.uniform(-1, 1, (episodes, s))
-    actions = rng.uniform(low, high, (episodes, 11, a))
+    actions = draw_levels(task.action_limits, task.action_counts, (episodes, 11), rng)
     for row in range(10):
         states[:, row + 1] = states[:, row] @ u.T + actions[:, row] @ v.T + constant
         states[:, row + 1] += rng.normal(0, noise, (episodes, s))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearloop.controllers import Equation, to_json
+from clearloop.controllers import Controller, Equation, to_json
 from clearloop.data import Batch
 from clearloop.evaluation import evaluate
 from clearloop.methods import Method, Problem, Result, Search, learn, snapshot
@@ -26,6 +26,8 @@ from clearloop.runs.checkpoint import read_state, write_state
 from clearloop.search.cma import CMA
 from clearloop.search.gp.evolution import GP
 from clearloop.search.pso import PSO
+from clearloop.task import Task
+from clearloop.task.levels import to_levels
 from tests.methods.linear_plants import make_log, make_model, make_task
 
 ROUNDS = Rounds(
@@ -52,24 +54,23 @@ BUDGET = 3_000_000
 
 SINGLE = make_task(2, symmetric=True)
 U, V = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[0.0], [0.1]])
-DOUBLE = make_task(2, 2)
-WIDE = np.array([[0.1, 0.0], [0.0, 0.1]])
+CHAIN = np.array([[1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+PAIR = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1]])
+GOOD = np.array([[-1.5, -2.0, 0.0], [0.0, 0.0, -2.0]])
 
 
-def run(method: Method, inputs: np.ndarray = V, seed: int = 0, **more: object) -> Result:
-    task = SINGLE if inputs is V else DOUBLE
-    log = make_log(task, U, inputs)
+def run(method: Method, seed: int = 0, **more: object) -> Result:
+    log = make_log(SINGLE, U, V)
     if isinstance(method, Cloning):  # which needs something to clone
-        log = under_law(log, inputs)
+        log = under_law(log, np.array([[-1.0, -1.5]]))
     return learn(
-        task, log, method, rng=np.random.default_rng(seed), budget=BUDGET,
-        surrogate=make_model(task, U, inputs), **more,  # type: ignore[arg-type]
+        SINGLE, log, method, rng=np.random.default_rng(seed), budget=BUDGET,
+        surrogate=make_model(SINGLE, U, V), **more,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def under_law(log: Batch, inputs: np.ndarray) -> Batch:
+def under_law(log: Batch, gains: np.ndarray) -> Batch:
     """The same states, as if actions had been chosen by a good law, and a little at random."""
-    gains = np.array([[-1.0, -1.5]]) if inputs is V else np.array([[-2.0, -1.0], [-1.0, -2.0]])
     return replace(log, actions=np.clip(log.states @ gains.T + 0.1 * log.actions, -1, 1))
 
 
@@ -99,9 +100,44 @@ def test_gives_a_front_of_controllers_better_than_doing_nothing(method: Method) 
     assert result.best is result.points[-1].controller
 
 
-def test_controls_several_actions(method: Method) -> None:
-    result = run(method, WIDE)
+def learn_pair(method: Method, **steps: float) -> tuple[Task, Result]:
+    """Three states that only both actions together bring to rest; some of them in whole steps."""
+    actions = {f"u{a}": {"limits": [-1, 1]} | ({"step": steps[f"u{a}"]} if steps else {}) for a in range(2)}
+    task = make_task(3, 2, actions=actions, reward={"expression": "-abs(x0) - abs(x2)"})
+    log = make_log(task, CHAIN, PAIR)
+    if isinstance(method, Cloning):
+        log = under_law(log, GOOD)
+        log = replace(log, actions=to_levels(log.actions, task.action_limits, task.action_counts))
+    model = make_model(task, CHAIN, PAIR)
+    return task, learn(task, log, method, rng=np.random.default_rng(0), budget=BUDGET, surrogate=model)
+
+
+def courses(task: Task, controller: Controller) -> list[list[float]]:
+    """The actions of a few episodes, one after the other."""
+    states = np.random.default_rng(1).uniform(-1, 1, (5, 3))
+    rows = []
+    for x in states:
+        memory = controller.reset()
+        for _ in range(20):
+            action = controller.act(dict(zip(task.state_names, x.tolist(), strict=True)), memory)
+            rows.append([action[name] for name in task.action_names])
+            x = CHAIN @ x + PAIR @ rows[-1]  # noqa: PLW2901
+    return rows
+
+
+@pytest.mark.parametrize("steps", [{}, {"u0": 1.0, "u1": 0.25}], ids=["any values", "whole steps"])
+def test_controls_several_actions(method: Method, steps: dict[str, float]) -> None:
+    task, result = learn_pair(method, **steps)
+    idle = evaluate(Equation(outputs={"u0": "0", "u1": "0"}), task, surrogate=make_model(task, CHAIN, PAIR))
+    assert result.points[-1].model.penalty < 0.85 * idle.penalty
     assert set(result.best.actions) == {"u0", "u1"}
+    assert result.best.steps == steps
+    actions = np.array(courses(task, result.best))
+    assert (actions.std(axis=0) > 0.05).all()
+    assert (np.abs(actions) <= 1).all()
+    np.testing.assert_array_equal(actions, to_levels(actions, task.action_limits, task.action_counts))
+    if steps:
+        assert set(actions[:, 0].tolist()) <= {-1.0, 0.0, 1.0}
 
 
 def test_the_same_seed_gives_the_same_front(method: Method) -> None:

@@ -164,3 +164,26 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
         ClearloopError, match=r"nfq: (levels must be at least 2|decay = -1e-09: must not be negative)"
     ):
         NFQ(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("step", "levels", "expected"),
+    [
+        (None, 5, [-1, -0.5, 0, 0.5, 1]),
+        (2.0, 5, [-1, 1]),  # on or off
+        (0.5, 9, [-1, -0.5, 0, 0.5, 1]),
+        (0.25, 5, [-1, -0.5, 0, 0.5, 1]),
+        (0.1, 4, [-1, -0.3, 0.3, 1]),  # thirds are no steps: the nearest
+    ],
+)
+def test_it_chooses_among_what_the_task_allows(
+    step: float | None, levels: int, expected: list[float]
+) -> None:
+    task = make_task(1, actions={"u0": {"limits": [-1, 1], "step": step}})
+    u, v = np.ones((1, 1)), np.ones((1, 1))
+    problem = make_problem(task, make_log(task, u, v), make_model(task, u, v))
+    search = replace(SETTINGS, levels=levels).begin(problem, rng=np.random.default_rng(0))
+    search.advance()
+    controller = search.candidates()[-1].controller
+    assert isinstance(controller, GreedyQ)
+    np.testing.assert_allclose(controller.outputs["u0"], expected, atol=1e-12)

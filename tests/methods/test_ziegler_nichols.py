@@ -61,6 +61,16 @@ def test_three_lags(direction: float) -> None:
     assert trials[-1].ratio == pytest.approx(1, abs=0.01)
 
 
+@pytest.mark.parametrize("push", [0.1, 0.37])
+def test_a_plant_of_first_order_whose_oscillation_grows_at_once(push: float) -> None:
+    task = make_task(1)
+    u, v = np.ones((1, 1)), np.full((1, 1), push)
+    found, _ = find_critical(laboratory(task, u, v), [], "x0", "u0")
+    assert found is not None
+    assert found.gain == pytest.approx(2 / push, rel=0.1)  # each step is to the other side, as far
+    assert found.period == 2
+
+
 def test_every_step_can_be_looked_at() -> None:
     found, trials = find_critical(laboratory(LAGS, *lags()), [], "x2", "u0")
     assert found is not None

@@ -10,6 +10,7 @@ from gymnasium.utils.env_checker import check_env
 
 from clearloop.errors import ClearloopError
 from clearloop.plants.environment import PlantEnvironment
+from clearloop.task import Task
 from tests import twin
 from tests.plants.mixer import MIXER, course
 
@@ -113,3 +114,16 @@ def test_what_is_returned_is_the_callers_own() -> None:
     kept = after.copy()
     environment.step(np.zeros(1))
     assert after.tolist() == kept.tolist()
+
+
+def test_actions_are_rounded_to_those_that_the_task_allows() -> None:
+    tables = MIXER.model_dump(mode="json")
+    tables["actions"]["inlet"]["step"] = 0.5
+    rounding, plain = PlantEnvironment(Task.from_dict(tables)), PlantEnvironment(MIXER)
+    for asked, given in (([0.3, 1.1], [0.5, 1.1]), ([-0.25, 0.2], [0.0, 0.2]), ([9.0, 9.0], [1.0, 2.0])):
+        for environment in (rounding, plain):
+            environment.reset(options={"start": [0.0, 0.0]})
+        after, reward, *_ = rounding.step(np.array(asked))
+        expected, paid, *_ = plain.step(np.array(given))
+        np.testing.assert_array_equal(after, expected)
+        assert reward == paid

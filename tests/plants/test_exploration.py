@@ -116,3 +116,15 @@ REFUSED = {
 def test_a_task_that_cannot_explore_says_why(message: str) -> None:
     with pytest.raises(ClearloopError, match=message):
         make_batch(Task.from_toml(REFUSED[message]), rng=np.random.default_rng(0))
+
+
+def test_actions_in_steps_are_drawn_as_such() -> None:
+    tables = MIXER.model_dump(mode="json")
+    tables["actions"]["inlet"]["step"] = 0.5
+    tables["actions"]["burner"]["step"] = 2.0  # on or off
+    batch = make_batch(Task.from_dict(tables), rng=np.random.default_rng(0))
+    inlet, burner = batch.actions[~np.isnan(batch.actions[:, 0])].T
+    assert np.unique(inlet).tolist() == [-1, -0.5, 0, 0.5, 1]
+    assert np.unique(burner).tolist() == [0, 2]
+    assert 0.4 < (burner > 0).mean() < 0.6
+    assert 0.12 < (inlet == 1).mean() < 0.28  # the ends are as likely as the rest

@@ -35,6 +35,7 @@ def roll(surrogate: Surrogate, starts: Floats, aims: Floats, steps: int, history
         operand=np.zeros(0, dtype),
         spans=np.zeros((1, 2), np.int64),
         limits=task.action_limits.astype(dtype),
+        counts=task.action_counts,
     )
     job = Job(starts.astype(dtype), np.tile(aims, (steps, 1)).astype(dtype), task.discount, history)
     return roll_out(policies, surrogate.system(dtype, history=history), job, trajectories=True)

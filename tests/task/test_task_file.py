@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearloop.errors import ClearloopError
+from clearloop.expression import to_text
 from clearloop.task import Task
 from clearloop.task.file import LARGEST_FILE
 from tests.task.texts import CARTPOLE, LEARNED, SMALL, edited
@@ -27,9 +28,13 @@ def outcome(text: str) -> str:
 
 def test_the_page_is_true() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
-    whole, reward, starts, plant, exploration = re.findall(r"```toml\n(.*?)```", page, re.S)
+    whole, cases, terms, starts, plant, exploration = re.findall(r"```toml\n(.*?)```", page, re.S)
     assert outcome(whole + starts + plant + exploration) == ""
-    assert outcome(re.sub(r"\[reward\]\n.*\n", lambda _: reward, whole)) == ""
+    head, tail = re.split(r"\[reward\]\n.*\n", whole)
+    assert outcome(head + cases + tail) == ""
+    expanded = Task.from_toml(head + terms + tail).reward_expression
+    assert expanded is not None
+    assert to_text(expanded) in " ".join(page.split())
     (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.stderr == ""
@@ -112,7 +117,7 @@ WRONG = [
     ([("value = 0.0", 'value = "0"')], "[reward] cases[1].value: expected a number"),
     (
         [("otherwise = -0.1", "")],
-        "[reward]: expected exactly one of: cases with otherwise, expression, column",
+        "[reward]: expected exactly one of: cases with otherwise, terms, expression, column",
     ),
     ([("otherwise", 'column = "r"\notherwise')], "[reward]: expected exactly one of"),
     ([("value = 0.0", "value = 0.0, failure = true")], "[reward]: expected one case with failure = true"),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, Strict, model_validator
 
 from clearloop.controllers.memory import Memory
+from clearloop.controllers.range import Range, common
 from clearloop.controllers.reading import Known, check_names
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable, is_name
@@ -48,6 +49,8 @@ class Controller(Table):
     task: Line | None = None
     setpoint: dict[str, Coefficient] = Field({})
     limits: dict[str, Limits] = Field({})
+    steps: dict[str, Positive] = Field({})
+    """Of actions that take only some values, so far apart, from the lower limit on."""
     units: dict[str, Unit] = Field({})
     dt: Positive | None = None
 
@@ -112,6 +115,10 @@ class Controller(Table):
                 )
             if variable.name in self.actions and not variable.lag:
                 raise ClearloopError(f"{place}: '{variable}' is being chosen; it can be read from [t-1] on")
+        for name in self.steps:
+            if name not in self.limits:
+                raise ClearloopError(f"steps.{name}: give limits.{name}, too: steps begin at the lower one")
+            self.range_of(name).checked(name)
         return self
 
     def act(
@@ -124,10 +131,11 @@ class Controller(Table):
         return action
 
     def _limited(self, name: str, value: float) -> float:
-        if name not in self.limits:
-            return value
-        low, high = self.limits[name]
-        return min(max(value, low), high)
+        return self.range_of(name).limited(value) if name in self.limits else value
+
+    def range_of(self, name: str) -> Range:
+        """Of an action with limits."""
+        return Range(*self.limits[name], self.steps.get(name))
 
     def for_task(self, task: Task) -> Self:
         """The same controller with what its file leaves to the task: limits, units, setpoints, dt."""
@@ -135,10 +143,15 @@ class Controller(Table):
         units = {name: state.unit for name, state in task.states.items() if state.unit}
         units |= {name: action.unit for name, action in task.actions.items() if action.unit}
         aims = {name: aim for name, aim in task.setpoints.items() if isinstance(aim, float)}
+        ranges = {
+            name: common(name, self.limits.get(name), self.steps.get(name), task.actions[name])
+            for name in self.actions
+        }
         changes: dict[str, Any] = {
             "task": self.task or task.name,
             "setpoint": {**aims, **self.setpoint},
-            "limits": {name: self._limits(name, task) for name in self.actions},
+            "limits": {name: (low, high) for name, (low, high, _) in ranges.items()},
+            "steps": {name: step for name, (_, _, step) in ranges.items() if step},
             "units": {**units, **self.units},
             "dt": self.dt or task.dt,
         }
@@ -148,6 +161,7 @@ class Controller(Table):
         names = (*task.state_names, *task.action_names)
         check_names(self.chosen_in, self.actions, "an action", task.action_names)
         check_names("limits", self.limits, "an action", task.action_names)
+        check_names("steps", self.steps, "an action", task.action_names)
         check_names("units", self.units, "a state or an action", names)
         check_names("setpoint", self.setpoint, "a state with a setpoint", tuple(task.setpoints))
         for name in task.action_names:
@@ -159,16 +173,6 @@ class Controller(Table):
                     f"{place}: '{variable}': {variable.name} has no setpoint in task '{task.name}'"
                 )
 
-    def _limits(self, name: str, task: Task) -> tuple[float, float]:
-        """What the controller may choose of what the plant can do."""
-        low, high = task.actions[name].limits
-        least, most = self.limits.get(name, (low, high))
-        if not max(low, least) < min(high, most):
-            raise ClearloopError(
-                f"limits.{name}: {least:g} … {most:g} is outside the task's {low:g} … {high:g}"
-            )
-        return max(low, least), min(high, most)
-
     def unit(self, name: str) -> str:
         """` N`, or nothing if the unit is not known."""
         return f" {self.units[name]}" if self.units.get(name) else ""
@@ -176,8 +180,7 @@ class Controller(Table):
     def limit_words(self) -> Iterator[str]:
         for name in self.actions:
             if name in self.limits:
-                low, high = self.limits[name]
-                yield f"{name} is limited to {low:g} … {high:g}{self.unit(name)}."
+                yield f"{name} is {self.range_of(name).words(self.unit(name))}."
 
     def setpoint_words(self) -> Iterator[str]:
         """For kinds in which a bare name means value − setpoint."""

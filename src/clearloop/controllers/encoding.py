@@ -34,10 +34,9 @@ def encode(
     features = Features(task.state_names, task.action_names, history)
     first = controllers[0]
     sizes = first.sizes(features)
-    if any(
-        c.kind != first.kind or c.sizes(features) != sizes or c.limits != first.limits for c in controllers
-    ):
-        raise ClearloopError("controllers of one population must have the same kind, shape and limits")
+    shape = (first.kind, sizes, first.limits, first.steps)
+    if any((c.kind, c.sizes(features), c.limits, c.steps) != shape for c in controllers):
+        raise ClearloopError("controllers of one population must have the same kind, shape, limits and steps")
     if any(c.history > history for c in controllers):
         raise ClearloopError(f"a controller looks further back than the {history} observations that are kept")
     largest = np.finfo(dtype).max
@@ -50,6 +49,7 @@ def encode(
         operand=np.clip(operand, -largest, largest).astype(dtype),
         spans=spans,
         limits=np.array([first.limits[name] for name in task.action_names], dtype),
+        counts=np.array([first.range_of(name).parts for name in task.action_names], dtype),
     )
 
 

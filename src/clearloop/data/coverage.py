@@ -8,6 +8,8 @@ from clearloop.data.cells import Flags, Floats
 from clearloop.data.log import Log
 from clearloop.data.report import Finding
 from clearloop.task import Task
+from clearloop.task.levels import to_levels
+from clearloop.task.tables import Action
 
 PARTS = 10  # in which a range is divided
 FEWEST_OF_ACTION = 3  # a controller that switches between two values still needs to know what lies between
@@ -18,11 +20,9 @@ def check_coverage(log: Log, task: Task) -> Iterator[Finding]:
     for (name, state), values, box in zip(task.states.items(), log.states.T, boxes, strict=True):
         if np.isfinite(values).any():
             yield _state(name, state.unit, values[np.isfinite(values)], box)
-    for (name, action), values, limits in zip(
-        task.actions.items(), log.actions.T, task.action_limits, strict=True
-    ):
+    for (name, action), values in zip(task.actions.items(), log.actions.T, strict=True):
         if np.isfinite(values).any():
-            yield _action(name, action.unit, values[np.isfinite(values)], limits)
+            yield _action(name, action, values[np.isfinite(values)])
 
 
 def _state(name: str, unit: str, values: Floats, box: Floats | None) -> Finding:
@@ -43,12 +43,17 @@ def _state(name: str, unit: str, values: Floats, box: Floats | None) -> Finding:
     return Finding("warning" if gaps else "ok", "coverage", what, numbers)
 
 
-def _action(name: str, unit: str, values: Floats, limits: Floats) -> Finding:
-    said, numbers = _range(name, unit, values)
-    parts = int(_occupied(values, *limits).sum())
-    what = f"{said}; data in {parts} of {PARTS} parts of its limits"
-    numbers |= {"parts": parts, "of": PARTS}
-    return Finding("note" if parts < FEWEST_OF_ACTION else "ok", "coverage", what, numbers)
+def _action(name: str, action: Action, values: Floats) -> Finding:
+    said, numbers = _range(name, action.unit, values)
+    if 0 < action.count < PARTS:
+        levels = to_levels(values[:, None], np.array([action.limits]), np.array([action.count]))
+        parts, of = len(np.unique(levels)), action.count + 1
+        what = f"{said}; data at {parts} of its {of} values"
+    else:
+        parts, of = int(_occupied(values, *action.limits).sum()), PARTS
+        what = f"{said}; data in {parts} of {of} parts of its limits"
+    numbers |= {"parts": parts, "of": of}
+    return Finding("note" if parts < min(FEWEST_OF_ACTION, of) else "ok", "coverage", what, numbers)
 
 
 def _range(name: str, unit: str, values: Floats) -> tuple[str, dict[str, object]]:

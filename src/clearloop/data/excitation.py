@@ -1,13 +1,18 @@
 """Whether a log can tell what an action does: it must vary, within limits, and not only with the state."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from clearloop.data.cells import Floats
 from clearloop.data.log import Log
 from clearloop.data.report import Finding
 from clearloop.task import Task
+from clearloop.task.levels import to_levels
+from clearloop.task.tables import Action
 
 DETERMINED = 0.99  # share of an action's variance that a linear law explains
+BETWEEN = 1e-3  # of a step: what a value differs from the nearest one by, and is no rounding of the log
 MOST_ROWS = 100_000  # for fitting that law; more would not change the answer
 
 
@@ -16,12 +21,12 @@ def check_excitation(log: Log, task: Task) -> list[Finding]:
     for name, values in zip(task.state_names, log.states.T, strict=True):
         if _constant(values):
             findings += [Finding("warning", "constant-column", f"{name} never changes", {"name": name})]
-    for name, values, limits in zip(task.action_names, log.actions.T, task.action_limits, strict=True):
+    for (name, action), values in zip(task.actions.items(), log.actions.T, strict=True):
         if _constant(values):
             what = f"{name} never changes, so nothing tells what it does; log some minutes in which it varies"
             findings += [Finding("problem", "constant-action", what, {"name": name})]
         else:
-            findings += [*_outside(name, values, limits), *_determined(name, values, log)]
+            findings += [*_outside(name, values, action), *_determined(name, values, log)]
     return findings
 
 
@@ -30,13 +35,19 @@ def _constant(values: Floats) -> bool:
     return len(known) > 0 and bool((known == known[0]).all())
 
 
-def _outside(name: str, values: Floats, limits: Floats) -> list[Finding]:
-    low, high = limits
-    count = int(np.count_nonzero((values < low) | (values > high)))
-    if not count:
-        return []
-    what = f"{name} is outside its limits, {low:g} to {high:g}, in {count:,} rows; correct limits or log"
-    return [Finding("warning", "action-limits", what, {"name": name, "count": count})]
+def _outside(name: str, values: Floats, action: Action) -> Iterator[Finding]:
+    low, high = action.limits
+    outside = (values < low) | (values > high)
+    count = int(np.count_nonzero(outside))
+    if count:
+        what = f"{name} is outside its limits, {low:g} to {high:g}, in {count:,} rows; correct limits or log"
+        yield Finding("warning", "action-limits", what, {"name": name, "count": count})
+    if action.step:
+        levels = to_levels(values[:, None], np.array([action.limits]), np.array([action.count]))[:, 0]
+        between = ~outside & (np.abs(values - levels) > BETWEEN * action.step)
+        if count := int(np.count_nonzero(between)):
+            what = f"{name} is between its steps of {action.step:g} in {count:,} rows; correct step or log"
+            yield Finding("warning", "action-steps", what, {"name": name, "count": count})
 
 
 def _determined(name: str, values: Floats, log: Log) -> list[Finding]:

@@ -12,6 +12,7 @@ from clearloop.kernels.layout import Job
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
+from clearloop.task.levels import to_levels
 
 
 class Law:
@@ -20,8 +21,13 @@ class Law:
     The present row's actions are those that are being chosen; they are not read. Setpoints stay as they are.
     """
 
-    def __init__(self, controller: Controller, task: Task, surrogate: Surrogate | None = None) -> None:
-        """`surrogate`: only where the task has no plant, because the engine cannot go without a system."""
+    def __init__(
+        self, controller: Controller, task: Task, surrogate: Surrogate | None = None, *, smooth: bool = False
+    ) -> None:
+        """`surrogate`: only where the task has no plant, because the engine cannot go without a system.
+
+        `smooth`: actions that take only some values are not rounded to them.
+        """
         self.task, self.controller = task, controller.for_task(task)
         self.aims = setpoint_table(task, 1, self.controller.setpoint)
         """[1, S]"""
@@ -29,6 +35,8 @@ class Law:
         self.history = max(2, *_windows(self.controller)) if isinstance(self.controller, PID) else rows
         """H: rows that it looks back on"""
         self._policies = encode([self.controller], task, history=rows)
+        if smooth:
+            self._policies = self._policies._replace(counts=np.zeros(len(task.actions)))
         system = make_system(task, surrogate, rows, None if surrogate is None else [0])
         self._system = system._replace(
             dynamics=system.dynamics._replace(substeps=1)
@@ -59,8 +67,8 @@ class Law:
                 total = errors[:, : min(loop.window, age)].sum(axis=1)
                 change = errors[:, 0] - errors[:, 1] if age > 1 else 0.0
                 chosen[:, a] += loop.weight * (loop.kp * errors[:, 0] + loop.ki * total + loop.kd * change)
-            chosen[:, a] = np.clip(pid.outputs[action].scale * chosen[:, a], *pid.limits[action])
-        return chosen
+            chosen[:, a] *= pid.outputs[action].scale
+        return to_levels(chosen, self._policies.limits, self._policies.counts)
 
 
 def _windows(pid: PID) -> list[int]:

@@ -102,7 +102,7 @@ def linearise(
 
     None where the controller remembers too much.
     """
-    law = Law(controller, task, surrogate)
+    law = Law(controller, task, surrogate, smooth=True)
     stepper = Stepper(task, law.aims, surrogate, members, bare=True)
     rows = max(law.history, stepper.history)
     if rows * len(task.scope.names) > MOST_MEMORY:

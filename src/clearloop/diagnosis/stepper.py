@@ -48,6 +48,7 @@ class Stepper:
             self._systems = [s._replace(dynamics=s.dynamics._replace(absorbing=False)) for s in self._systems]
         reach = np.tile([-STATE_LIMIT, STATE_LIMIT], (len(task.actions), 1))
         self._limits = reach if bare else task.action_limits
+        self._counts = np.zeros(len(task.actions)) if bare else task.action_counts
 
     @property
     def members(self) -> int:
@@ -61,7 +62,8 @@ class Stepper:
     def __call__(self, windows: Floats, member: int) -> Moved:
         """`windows` [N, H, S + A]: the present first, with the actions that are applied now."""
         actions = windows[:, :1, len(self.task.states) :]
-        policies = fixed_actions(np.ascontiguousarray(actions), self.task)._replace(limits=self._limits)
+        policies = fixed_actions(np.ascontiguousarray(actions), self.task)
+        policies = policies._replace(limits=self._limits, counts=self._counts)
         flat = np.ascontiguousarray(windows.reshape(len(windows), -1))
         job = Job(flat, self.aims, self.task.discount, self.history)
         step = roll_out(policies, self._systems[member], job, trajectories=True)

@@ -22,6 +22,7 @@ from clearloop.plants.lowering import formula_window
 from clearloop.plants.sequences import fixed_actions
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
+from clearloop.task.levels import to_levels
 
 SPEED, SLOW = 0.25, 0.05  # of particles that begin anywhere, and of those that know where; shares of a range
 
@@ -53,6 +54,7 @@ class ModelPilot:
         self.planner, self.task = planner, task
         self.history = max(task.history, formula_window(task))
         self.limits = np.array([planner.limits[name] for name in task.action_names])
+        self.counts = np.array([planner.range_of(name).parts for name in task.action_names])
         self.system = surrogate.system(np.float32, members, history=self.history)
         discounts = task.discount ** np.arange(max(planner.horizon, task.horizon))
         near, far = np.split(discounts, [planner.horizon])
@@ -144,8 +146,7 @@ class ModelPilot:
 
     def _actions(self, shares: Floats) -> Floats:
         low, high = self.limits.T
-        actions: Floats = low + shares * (high - low)
-        return actions
+        return to_levels(low + shares * (high - low), self.limits, self.counts)
 
 
 def with_model(controller: Controller, task: Task, surrogate: Surrogate | None = None) -> Controller:

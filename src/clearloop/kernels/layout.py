@@ -40,6 +40,8 @@ class Policies(NamedTuple):
     """[P, A + 1] int64: where the program of each action starts, and the last one ends"""
     limits: Array
     """[A, 2]"""
+    counts: Array
+    """[A] steps from limit to limit, where an action takes only some values; 0: any will do"""
 
 
 class Networks(NamedTuple):

@@ -14,7 +14,7 @@ from clearloop.kernels.interpreter import run_tile
 from clearloop.kernels.layout import FUZZY, GREEDY, LINEAR, NETWORK, PID, PROGRAM
 from clearloop.kernels.network_policies import greedy, network
 from clearloop.kernels.rows import load, put, splat, store
-from clearloop.kernels.vectors import VECTOR, maximum, minimum
+from clearloop.kernels.vectors import VECTOR, floor, maximum, minimum
 
 
 @inlined
@@ -30,7 +30,7 @@ def act(
     lo: int,
     hi: int,
 ) -> None:
-    """The action of controller p for its lanes, within the limits, in the rows from at.action on.
+    """The action of controller p for its lanes, in the rows from at.action on: limited, and in whole steps.
 
     `begin`: the number of the tile's first lane in its member.
     """
@@ -58,6 +58,17 @@ def act(
         low, high = policies.limits[a, 0], policies.limits[a, 1]
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
             store(rows, at.action + a, i, minimum(maximum(load(rows, at.action + a, i), low), high))
+        if policies.counts[a] > 0:
+            _to_levels(rows, at.action + a, low, high, policies.counts[a], lo, hi)
+
+
+@part
+def _to_levels(rows: Any, row: int, low: Any, high: Any, count: Any, lo: int, hi: int) -> None:
+    """As in `task/levels.py`, to the bit: no sum follows a product, so that nothing is contracted."""
+    width = high - low
+    for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
+        k = floor((load(rows, row, i) - low) * count / width + 0.5)
+        store(rows, row, i, minimum(k * width / count + low, high))
 
 
 @inlined

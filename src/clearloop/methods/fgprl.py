@@ -55,6 +55,7 @@ class RuleBases(Rules, Language):
                 operand=np.zeros(0, np.float32),
                 spans=np.zeros((len(rows), 0), np.int64),
                 limits=self.problem.limits,
+                counts=self.problem.task.action_counts,
             )
             yield [number for number, _ in rows], policies
 

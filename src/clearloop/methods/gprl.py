@@ -67,6 +67,7 @@ class Equations(Formulas, Language):
             operand=operand.astype(np.float32),
             spans=spans + first[:, None],
             limits=self.problem.limits,
+            counts=self.problem.task.action_counts,
         )
         yield list(range(len(genomes))), policies
 

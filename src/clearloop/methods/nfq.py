@@ -25,6 +25,8 @@ from clearloop.methods.problem import Problem
 from clearloop.networks import Network, Scaling
 from clearloop.networks.network import ACTIVATIONS
 from clearloop.surrogate.steps import Steps
+from clearloop.task.levels import to_levels
+from clearloop.task.tables import Action
 
 SCORED = 256
 """Starts that each iterate is rolled out from, on all models of the search."""
@@ -77,7 +79,7 @@ class NFQSearch(Search):
         from clearloop.networks.rprop import first_network
 
         self.problem, self.settings = problem, settings
-        self.grid = [np.linspace(low, high, settings.levels) for low, high in problem.task.action_limits]
+        self.grid = [_grid(action, settings.levels) for action in problem.task.actions.values()]
         self.steps = _experience(problem)
         self.scaling = Scaling.of(self.steps.pairs)
         low, high = self.steps.reward.min(), self.steps.reward.max()
@@ -171,6 +173,15 @@ class NFQSearch(Search):
     def restore(self, state: State) -> None:
         self.iteration, self.last = state["iteration"], _unpack(state["last"])
         self.finalists = [_unpack(iterate) for iterate in state["finalists"]]
+
+
+def _grid(action: Action, levels: int) -> Floats:
+    """From limit to limit; of an action that takes only some values, these, or as many of them."""
+    low, high = action.limits
+    if action.count:
+        levels = min(levels, action.count + 1)
+    even = np.linspace(low, high, levels)[:, None]
+    return to_levels(even, np.array([action.limits]), np.array([action.count]))[:, 0]
 
 
 def _experience(problem: Problem) -> Experience:

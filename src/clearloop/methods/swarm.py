@@ -77,6 +77,7 @@ class Form(ABC):
             operand=np.zeros(0, np.float32),
             spans=np.zeros((len(numbers), 0), np.int64),
             limits=self.task.action_limits.astype(np.float32),
+            counts=self.task.action_counts,
         )
 
     @abstractmethod

@@ -83,8 +83,9 @@ class Laboratory:
         """States [M, T + 1, S], actions [M, T, A], and whether it failed [M]."""
         problem = self.problem
         members = problem.surrogate.search_members
+        policies = encode([controller], problem.task, history=problem.history)
         rollout: Rollout = roll_out(
-            encode([controller], problem.task, history=problem.history),
+            policies._replace(counts=np.zeros_like(policies.counts)),  # small swings are not rounded away
             problem.surrogate.system(np.float64, members, problem.history),
             Job(start[None], aims, problem.task.discount, problem.history),
             trajectories=True,

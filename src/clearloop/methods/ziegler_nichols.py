@@ -2,7 +2,8 @@
 
 A loop under test is proportional only. Its gain is raised, by half octaves and in both signs, from where it
 does nothing, and each time the state is let go from a small deviation. A stable plant's oscillation dies out
-at first; where it no longer does, between two gains, the critical gain is found by bisection. An unstable
+at first; where it no longer does, between two gains, the critical gain is found by bisection; if it grows
+too fast to be seen there, as in plants of first order, the critical gain is the nearest below. An unstable
 plant runs away at first, and from some gain on oscillates, perhaps never quite without growing: then the
 critical gain is the one whose oscillation is nearest to sustained. An oscillation counts as long as the
 action stays within its limits and the states where the model knows them, and only if that is the task's
@@ -82,7 +83,15 @@ class _Climb:
                 return [*trials, *self._between(*trials[-2:])]
             seen = [trial.oscillates for trial in trials]
             if any(seen) and not any(seen[-OVER:]):
-                break
+                return [*trials, *self._beyond(*trials[-OVER - 1 : -OVER + 1])]
+        return trials
+
+    def _beyond(self, low: Trial, high: Trial) -> list[Trial]:
+        """Bisection above an oscillation that dies out, where the next one grew too fast to be seen."""
+        trials: list[Trial] = []
+        while low.ratio < 1 and not _passes([low, *trials]) and len(trials) < BISECTIONS:
+            trials.append(self._run(math.copysign(math.sqrt(low.gain * high.gain), low.gain)))
+            low, high = (trials[-1], high) if trials[-1].ratio < 1 else (low, trials[-1])
         return trials
 
     def _between(self, low: Trial, high: Trial) -> list[Trial]:

@@ -17,6 +17,7 @@ from clearloop.plants.lowering import formula_window, lower_plant
 from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.sequences import fixed_actions
 from clearloop.task import Task, builtin_tasks
+from clearloop.task.levels import to_levels
 
 Vector = NDArray[np.float64]
 
@@ -24,6 +25,7 @@ Vector = NDArray[np.float64]
 class PlantEnvironment(gymnasium.Env[Vector, Vector]):
     """States in, actions out, in engineering units; one step is one control interval.
 
+    Actions are limited, and rounded to those that the task allows.
     `reset(options={"start": [...]})` starts from a given state, otherwise from the task's start box.
     """
 
@@ -58,7 +60,8 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
         return self._observation, self._info
 
     def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        chosen = np.clip(np.asarray(action, np.float64), *self.task.action_limits.T)
+        asked = np.asarray(action, np.float64)
+        chosen = to_levels(asked, self.task.action_limits, self.task.action_counts)
         after = self._advance(chosen)
         actions = dict(zip(self.task.actions, chosen.tolist(), strict=True))
         reward, failed = self._judge.judge(actions, self._named(after), self._info["setpoints"])

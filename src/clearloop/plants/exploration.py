@@ -16,6 +16,7 @@ from clearloop.plants.sequences import fixed_actions
 from clearloop.programs import lower_programs
 from clearloop.programs.features import Features
 from clearloop.task import Task
+from clearloop.task.levels import draw_levels
 from clearloop.task.starts import make_box, uniform_starts
 from clearloop.task.tables import Exploration
 
@@ -82,9 +83,9 @@ def law_window(task: Task) -> int:
 
 def _explorers(task: Task, count: int, steps: int, history: int, rng: np.random.Generator) -> Policies:
     """What chooses the actions: the task's law, or chance."""
-    low, high = task.action_limits.T
     if not task.exploration_law:
-        return fixed_actions(rng.uniform(low, high, size=(count, steps, len(low))), task)
+        actions = draw_levels(task.action_limits, task.action_counts, (count, steps), rng)
+        return fixed_actions(actions, task)
     features = Features(task.unveiled.state_names, task.action_names, history)
     code, operand, spans = lower_programs(task.exploration_law, features.slot, np.float64)
     return Policies(
@@ -95,6 +96,7 @@ def _explorers(task: Task, count: int, steps: int, history: int, rng: np.random.
         operand=operand,
         spans=spans[None],
         limits=task.action_limits,
+        counts=task.action_counts,
     )
 
 

@@ -17,4 +17,5 @@ def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
         operand=np.zeros(0),
         spans=np.zeros((1, 1), np.int64),
         limits=task.action_limits,
+        counts=task.action_counts,
     )

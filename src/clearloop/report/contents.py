@@ -86,11 +86,10 @@ def _tuning(run: RunDirectory, task: Task) -> Markup | None:
 
 def _units(task: Task, controller: Controller) -> str:
     """`force in N, limited to -10 … 10; theta in rad; …`"""
-    said = []
+    said, controller = [], controller.for_task(task)
     for name, action in task.actions.items():
-        low, high = controller.limits.get(name, action.limits)
-        unit = f" in {action.unit}" if action.unit else ""
-        said.append(f"{name}{unit}, limited to {low:g} … {high:g}")
+        words = controller.range_of(name).words("")
+        said.append(f"{name}{f' in {action.unit}' if action.unit else ''}, {words}")
     said += [f"{name} in {state.unit}" for name, state in task.states.items() if state.unit]
     return "; ".join(said) + "."
 

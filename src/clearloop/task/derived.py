@@ -15,32 +15,32 @@ from clearloop.task.tables import State
 MOST_STEPS_BACK = 1_000
 
 
-def derive_states(states: Mapping[str, State], scope: Scope, dt: float) -> dict[str, Expression]:
+def derive_states(states: Mapping[str, State], scope: Scope) -> dict[str, Expression]:
     """The formula of each state that has one, in state order."""
     return {
-        name: parse_derived(state.formula, name, scope, dt)
+        name: parse_derived(state.formula, name, scope)
         for name, state in states.items()
         if state.formula is not None
     }
 
 
-def derived_faults(states: Mapping[str, State], scope: Scope, dt: float, history: int) -> Iterator[Fault]:
+def derived_faults(states: Mapping[str, State], scope: Scope) -> Iterator[Fault]:
     for name, state in states.items():
         if state.formula is not None:
             if state.external:
                 yield Fault(("states", name), "has a formula, so it is not external: remove one of the two")
             try:
-                formula = parse_derived(state.formula, name, scope, dt)
+                formula = parse_derived(state.formula, name, scope)
             except ClearloopError as error:
                 yield Fault(("states", name, "formula"), str(error))
                 continue
             longest = max((variable.lag or 0 for variable in variables(formula)), default=0)
-            if longest > history:
+            if longest > scope.history:
                 what = f"looks {longest} steps back; give the task history = {longest}"
                 yield Fault(("states", name, "formula"), what)
 
 
-def parse_derived(text: str, name: str, scope: Scope, dt: float) -> Expression:
+def parse_derived(text: str, name: str, scope: Scope) -> Expression:
     """`dt` is a name for the task's, unless something else is called so."""
     own = () if "dt" in scope.names else ("dt",)
     formula = parse(text, (*scope.names, *own))
@@ -56,7 +56,7 @@ def parse_derived(text: str, name: str, scope: Scope, dt: float) -> Expression:
             if variable.name in later:
                 what = "itself" if variable.name == name else "a state that is derived after it"
                 raise ClearloopError(f"'{variable}' is {what}; it can be read from [t-1] on")
-    return substitute(formula, {Variable("dt"): Number(dt)} if own else {})
+    return substitute(formula, {Variable("dt"): Number(scope.dt)} if own else {})
 
 
 def one_step_on(formula: Expression) -> Expression:

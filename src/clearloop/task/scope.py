@@ -15,6 +15,12 @@ class Scope(NamedTuple):
     actions: tuple[str, ...]
     setpoints: Mapping[str, float | str]
     """Of the states that have one: a number, or a log column."""
+    limits: Mapping[str, tuple[float, float]]
+    """Of the actions."""
+    dt: float
+    """Seconds of a step."""
+    history: int
+    """Observations that models and controllers see, the present one included."""
     derived: tuple[str, ...] = ()
     """States that are computed from others."""
     external: tuple[str, ...] = ()

@@ -21,10 +21,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from clearloop.errors import did_you_mean, quoted
+from clearloop.task.levels import MOST_LEVELS, whole
 
 # No real task comes near these; a hostile one fails at once instead of filling the memory.
 MOST_NAMES = 256
-MOST_CASES = 64
 LONGEST_FORMULA = 10_000
 
 
@@ -58,6 +58,7 @@ _FormulaText = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_F
 _Whole = Annotated[int, Strict()]
 
 Number = Annotated[_Finite, expecting("a number")]
+NotNegative = Annotated[_Finite, Field(ge=0), expecting("a number, not negative")]
 Positive = Annotated[_Finite, Field(gt=0), expecting("a number greater than 0")]
 Discount = Annotated[_Finite, Field(gt=0, le=1), expecting("a number greater than 0 and at most 1")]
 Horizon = Annotated[_Whole, Field(ge=1, le=1_000_000), expecting("a whole number from 1 to 1,000,000")]
@@ -114,32 +115,21 @@ class State(Table):
 class Action(Table):
     unit: Unit = ""
     limits: Limits
-
-
-class Case(Table):
-    when: Formula
-    value: Number
-    failure: Flag = False
-
-
-class Reward(Table):
-    """The first case that holds, or an expression, or a logged column from which it is learned."""
-
-    cases: Annotated[tuple[Case, ...], Field(max_length=MOST_CASES)] = ()
-    otherwise: Number | None = None
-    expression: Formula | None = None
-    column: Text | None = None
+    step: Positive | None = None
+    """It takes only values so far apart, counted from the lower limit; none given: any value."""
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        kinds = [bool(self.cases), self.expression is not None, self.column is not None]
-        if sum(kinds) != 1 or bool(self.cases) != (self.otherwise is not None):
-            message = "expected exactly one of: cases with otherwise, expression, column"
-            raise PydanticCustomError("reward_kind", message)
-        if sum(case.failure for case in self.cases) > 1:
-            message = "expected one case with failure = true; join the conditions with 'or'"
-            raise PydanticCustomError("failure_cases", message)
+    def _whole_steps(self) -> Self:
+        low, high = self.limits
+        if self.step is not None and not whole(high - low, self.step):
+            message = "step: expected limits that are a whole number of steps apart, at most {most}"
+            raise PydanticCustomError("step", message, {"most": f"{MOST_LEVELS:,}"})
         return self
+
+    @property
+    def count(self) -> int:
+        """Steps from limit to limit; 0: any value will do."""
+        return (self.step and whole(self.limits[1] - self.limits[0], self.step)) or 0
 
 
 class Exploration(Table):

@@ -16,7 +16,7 @@ from clearloop.task.exploration import law_faults, read_law
 from clearloop.task.faults import Fault, faults_of, first_of
 from clearloop.task.file import parse_toml, read_task
 from clearloop.task.plant import NOTHING, Inlined, hidden_names, inline, signal_names
-from clearloop.task.reward import lower_failure, lower_reward, reward_faults
+from clearloop.task.reward import Reward, lower_failure, lower_reward, reward_faults
 from clearloop.task.scope import Scope, name_faults
 from clearloop.task.signals import signal_faults
 from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
@@ -30,7 +30,6 @@ from clearloop.task.tables import (
     Horizon,
     Plant,
     Positive,
-    Reward,
     Signal,
     Start,
     State,
@@ -90,7 +89,7 @@ class Task(Table):
     def _faults(self) -> list[Fault]:
         return [
             *reward_faults(self.reward, self.scope),
-            *derived_faults(self.states, self.scope, self.dt, self.history),
+            *derived_faults(self.states, self.scope),
             *start_faults(self.starts, self.unveiled.state_names),
             *self._inlined.faults,
             *signal_faults(self.signals, self.scope, self.plant is not None),
@@ -114,6 +113,13 @@ class Task(Table):
         limits.flags.writeable = False
         return limits
 
+    @cached_property
+    def action_counts(self) -> NDArray[np.float64]:
+        """[A], the steps from limit to limit of actions that take only some values (`levels.py`); 0: any."""
+        counts = np.array([float(action.count) for action in self.actions.values()])
+        counts.flags.writeable = False
+        return counts
+
     @property
     def setpoints(self) -> dict[str, float | str]:
         """Of the states that have one: a number, or the name of a log column."""
@@ -124,12 +130,22 @@ class Task(Table):
         """What the task's formulas may refer to."""
         derived = tuple(name for name, state in self.states.items() if state.formula is not None)
         external = tuple(name for name, state in self.states.items() if state.external)
-        return Scope(self.state_names, self.action_names, self.setpoints, derived, external)
+        limits = {name: action.limits for name, action in self.actions.items()}
+        return Scope(
+            self.state_names,
+            self.action_names,
+            self.setpoints,
+            limits,
+            self.dt,
+            self.history,
+            derived,
+            external,
+        )
 
     @cached_property
     def derived(self) -> dict[str, Expression]:
         """The formulas of the states that have one: their values from what is seen and was before."""
-        return derive_states(self.states, self.scope, self.dt)
+        return derive_states(self.states, self.scope)
 
     @cached_property
     def reward_expression(self) -> Expression | None:
@@ -138,7 +154,7 @@ class Task(Table):
 
     @cached_property
     def failure_condition(self) -> Expression | None:
-        return lower_failure(self.reward.cases, self.scope)
+        return lower_failure(self.reward, self.scope)
 
     @property
     def reward_levels(self) -> tuple[float, ...] | None:
@@ -151,7 +167,8 @@ class Task(Table):
 
     @property
     def failure_level(self) -> float | None:
-        return next((case.value for case in self.reward.cases if case.failure), None)
+        failing = (case.value for case in self.reward.cases if case.failure)
+        return next(failing, self.reward.failure_value)
 
     @property
     def predicted(self) -> tuple[str, ...]:

@@ -117,7 +117,8 @@ def test_messages_count_and_locate() -> None:
         "theta from -0.7 to 0.3 rad; data in 8 of 10 parts of the starts, -0.6 to 0.6, none in 0.36 to 0.6"
     )
     assert message(altered(time=1000 * step)) == (
-        "rows are 25 s apart, but the task says dt = 0.025 s; the times seem to be in milliseconds"
+        "rows are 25 s apart (1,000 dt), but the task says dt = 0.025 s; the times seem to be in "
+        'milliseconds: say time_unit = "ms" in [sampling]'
     )
 
 

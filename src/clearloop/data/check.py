@@ -9,6 +9,7 @@ from clearloop.data.excitation import check_excitation
 from clearloop.data.log import Log, read_log
 from clearloop.data.read import from_any
 from clearloop.data.report import Finding, Report
+from clearloop.data.resampling import resample
 from clearloop.data.sampling import check_sampling
 from clearloop.task import Task
 
@@ -19,11 +20,12 @@ FEW_FAILURES = 50
 
 def check(data: Any, task: Task) -> Report:
     """Examines a batch, or any dataframe, one that `Batch` refuses included."""
-    log = read_log(data.to_frame() if isinstance(data, Batch) else from_any(data), task.columns)
+    frame = data.to_frame() if isinstance(data, Batch) else from_any(data)
+    log = resample(read_log(frame, task.columns), task)
     episodes = int(log.episodes[-1]) + 1 if len(log.episodes) else 0
     transitions = len(log.episodes) - episodes
     failing = count_failing(log.episodes, log.terminal)
-    findings = list(log.problems)
+    findings = [*log.problems, *log.done]
     if transitions:
         findings += [
             _size(transitions, episodes),

@@ -15,6 +15,7 @@ from clearloop.task.faults import Fault, faults_of, first_of
 from clearloop.task.file import parse_toml, read_task
 from clearloop.task.plant import inline
 from clearloop.task.reward import lower_failure, lower_reward, reward_faults
+from clearloop.task.sampling import Sampling
 from clearloop.task.scope import Scope, name_faults
 from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
 from clearloop.task.tables import (
@@ -51,6 +52,7 @@ class Task(Table):
     plant: Plant | None = None
     exploration: Exploration | None = None
     data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
+    sampling: Sampling | None = None
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> Self:
@@ -192,4 +194,7 @@ class Task(Table):
     @cached_property
     def columns(self) -> Columns:
         """The names that a log has for all this."""
-        return map_columns(self.data, self.state_names, self.action_names, self.setpoints, self.reward.column)
+        columns = map_columns(
+            self.data, self.state_names, self.action_names, self.setpoints, self.reward.column
+        )
+        return columns._replace(time_unit=self.sampling.seconds) if self.sampling else columns

@@ -1,8 +1,8 @@
 """Rows that are `dt` apart, from a log with jitter and gaps, by the rule of the task's [sampling] table.
 
 A gap begins a new episode. Within one, rows are laid on a grid of `dt` that begins with its first row: states
-by linear interpolation; what is set (actions, setpoints, rewards) as it was in the middle of the step, or,
-where several rows fall into one step, actions by their mean over it. A terminal row comes to the next point.
+by linear interpolation; what is set or comes from outside as it was in the middle of the step, or, where several
+rows fall into one step, actions by their mean over it. A terminal row comes to the grid's next point.
 """
 
 from dataclasses import replace
@@ -84,9 +84,12 @@ def _on_grid(log: Log, times: Floats, task: Task, steps: Floats, done: list[Find
     actions = log.actions[middle]
     if usual <= dt / 2 * (1 + REGULAR):
         actions = _means(log.actions, since, grid, before, row_at(grid.times + dt), dt)
+    states = log.states[before] + weight[:, None] * (log.states[after] - log.states[before])
+    outside = [state.external for state in task.states.values()]
+    states[:, outside] = log.states[middle][:, outside]
     return replace(
         log,
-        states=log.states[before] + weight[:, None] * (log.states[after] - log.states[before]),
+        states=states,
         actions=actions,
         setpoints=None if log.setpoints is None else log.setpoints[middle],
         rewards=None if log.rewards is None else log.rewards[middle],

@@ -70,7 +70,7 @@ def diagnose(
     """Some seconds. The same generator gives the same diagnosis; give equal ones to compare controllers."""
     controller = controller.for_task(task)
     on, model, members = "system", None, None
-    if not task.derivatives or task.reward_expression is None:
+    if not task.simulated or task.reward_expression is None:
         on, model, members = "model", surrogate, surrogate.judge_members
     if isinstance(controller, Planner):
         what = ("starts", "linearisation", "steps", "coverage", "robustness")

@@ -56,7 +56,13 @@ def as_errors(task: Task, steps: Steps) -> Steps:
 
 def with_mirror_image(steps: Steps) -> Steps:
     """Of a symmetric plant: with all signs turned, they are steps that it could have taken as well."""
-    image = replace(steps, next=-steps.next, window=-steps.window, setpoints=-steps.setpoints)
+    image = replace(
+        steps,
+        next=-steps.next,
+        window=-steps.window,
+        before=-steps.before,
+        setpoints=-steps.setpoints,
+    )
     return Steps(
         *(np.concatenate(pair) for pair in zip(vars(steps).values(), vars(image).values(), strict=True))
     )

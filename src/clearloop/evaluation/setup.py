@@ -11,14 +11,14 @@ from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.lowering import lower_plant, reward_window
+from clearloop.plants.lowering import formula_window, lower_plant
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
 
 def window(task: Task, controllers: Sequence[Controller]) -> int:
     """Observations that the engine must keep for the task, its reward and the controllers."""
-    return max(task.history, reward_window(task), *(controller.history for controller in controllers))
+    return max(task.history, formula_window(task), *(controller.history for controller in controllers))
 
 
 def make_system(

@@ -13,7 +13,7 @@ from clearloop.evaluation.linear_q import LinearQ
 from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
-from clearloop.plants.lowering import reward_window
+from clearloop.plants.lowering import formula_window
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -45,7 +45,7 @@ class Problem:
         self.task, self.batch, self.budget = task, batch, budget
         self._surrogate, self.value = surrogate, value
         self.spent = 0
-        self.history = max(task.history, reward_window(task)) if value is None else task.history
+        self.history = max(task.history, formula_window(task)) if value is None else task.history
         self.features = Features(task.state_names, task.action_names, self.history)
         self.starts = draw_starts(task, batch, starts, rng)
         self.readable = _readable(task)

@@ -13,7 +13,7 @@ from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.plants.judgement import Judge
-from clearloop.plants.lowering import lower_plant, reward_window
+from clearloop.plants.lowering import formula_window, lower_plant
 from clearloop.plants.sequences import fixed_actions
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.task import Task, builtin_tasks
@@ -31,7 +31,7 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
 
     def __init__(self, task: str | Task = "cartpole") -> None:
         self.task = Task.load(task) if isinstance(task, str) else task
-        self._history = reward_window(self.task)
+        self._history = formula_window(self.task)
         system = lower_plant(self.task, history=self._history)
         # The judge remembers the episode, the engine sees one step of it: it only moves the plant.
         self._system = system._replace(dynamics=system.dynamics._replace(absorbing=False))
@@ -80,7 +80,7 @@ def register() -> None:
     """Make the plants of the built-in tasks known to Gymnasium."""
     for name in builtin_tasks():
         task = Task.load(name)
-        if task.derivatives and f"clearloop/{name}-v0" not in gymnasium.registry:
+        if task.simulated and f"clearloop/{name}-v0" not in gymnasium.registry:
             gymnasium.register(
                 id=f"clearloop/{name}-v0",
                 entry_point="clearloop.plants.environment:PlantEnvironment",

@@ -9,7 +9,7 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
-from clearloop.plants.lowering import lower_judgements, lower_plant, reward_window
+from clearloop.plants.lowering import formula_window, lower_judgements, lower_plant
 from clearloop.plants.sequences import fixed_actions
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.task import Task
@@ -36,7 +36,7 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
 
     Failing transitions are kept, and end an episode; the last episode may be cut short.
     """
-    if not task.derivatives:
+    if not task.simulated:
         raise ClearloopError(
             f"task '{task.name}' has no [plant] to draw a batch from: give a log with --data"
         )
@@ -56,7 +56,7 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
         raise ClearloopError(f"task '{task.name}': give [exploration] starts, to draw a batch from")
     low, high = task.action_limits.T
     actions = rng.uniform(low, high, size=(count, plan.steps, len(low)))
-    history = reward_window(task)
+    history = formula_window(task)
     job = Job(uniform_starts(box, count, rng), setpoint_table(task, plan.steps), task.discount, history)
     policies, system = fixed_actions(actions, task), lower_plant(task, history=history)
     rollout = roll_out(policies, system, job, trajectories=True)

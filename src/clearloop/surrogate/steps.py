@@ -8,6 +8,7 @@ import numpy as np
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
 from clearloop.errors import ClearloopError
+from clearloop.plants.lowering import formula_window
 from clearloop.surrogate.formulas import judge
 from clearloop.task import Task
 
@@ -20,6 +21,8 @@ class Steps:
     """[n, S] the states after the step"""
     window: Floats
     """[n, H (S + A)] states and actions of each lag, the present first: what networks see"""
+    before: Floats
+    """[n, …] the lags before the window that the task's formulas look back on"""
     setpoints: Floats
     """[n, S] 0 for states without one"""
     reward: Floats
@@ -29,7 +32,7 @@ class Steps:
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
-        transitions = batch.transitions(task.history)
+        transitions = batch.transitions(max(task.history, formula_window(task)))
         setpoints = _setpoints(task, batch)
         reward, failing = transitions.reward, transitions.terminal
         if task.reward_expression is not None:
@@ -39,7 +42,8 @@ class Steps:
             raise ClearloopError(
                 f"task {task.name}: the reward is to be learned, but the batch has no column of it"
             )
-        return cls(transitions.next, transitions.window, setpoints, reward, failing)
+        window, before = np.hsplit(transitions.window, [task.history * len(task.scope.names)])
+        return cls(transitions.next, window, before, setpoints, reward, failing)
 
     @property
     def change(self) -> Floats:
@@ -48,7 +52,12 @@ class Steps:
 
     @property
     def frame(self) -> Floats:
-        """[n, S + H (S + A) + S]"""
+        """[n, columns] with as much history as the task's formulas look back on"""
+        return np.hstack([self.next, self.window, self.before, self.setpoints])
+
+    @property
+    def seen(self) -> Floats:
+        """[n, S + H (S + A) + S] the frame as networks may see it"""
         return np.hstack([self.next, self.window, self.setpoints])
 
     def __getitem__(self, rows: Flags) -> "Steps":

@@ -24,6 +24,8 @@ DAY = 86_400.0  # seconds
 
 def text_seconds(column: "pl.Series") -> tuple["pl.Series", list[Finding]]:
     """Seconds since 1970, or since midnight for times of day; null for what is no date. No zone is UTC."""
+    import polars as pl
+
     cells = column.str.strip_chars()
     first = next((cell for cell in cells.head(1000) if cell), "")
     for pattern in (_YEAR_FIRST, _DOTS, _TIME_ONLY):
@@ -31,7 +33,7 @@ def text_seconds(column: "pl.Series") -> tuple["pl.Series", list[Finding]]:
             return _seconds(cells, pattern), []
     if _DAY_FIRST.match(first):
         return _either(cells, first)
-    return column.clear().extend_constant(None, len(column)), []
+    return pl.repeat(None, len(column), dtype=pl.Float64, eager=True).alias(column.name), []
 
 
 def _either(cells: "pl.Series", example: str) -> tuple["pl.Series", list[Finding]]:

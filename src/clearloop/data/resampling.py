@@ -1,8 +1,8 @@
 """Rows that are `dt` apart, from a log with jitter and gaps, by the rule of the task's [sampling] table.
 
 A gap begins a new episode. Within one, rows are laid on a grid of `dt` that begins with its first row: states
-by linear interpolation; what is set or comes from outside as it was in the middle of the step, or, where several
-rows fall into one step, actions by their mean over it. A terminal row comes to the grid's next point.
+by linear interpolation; what is set or comes from outside as it was in the middle of the step, or, where
+several rows fall into one step, actions by their mean over it. A terminal row comes to the next point.
 """
 
 from dataclasses import replace

@@ -85,7 +85,7 @@ def _begin(
     at: Any,
     width: int,
 ) -> None:
-    """The window that is given, or the first observation repeated, past actions 0.
+    """The window that is given; before it, its earliest observation repeated, and actions of 0.
 
     Lanes beyond the last repeat it.
     """
@@ -104,7 +104,7 @@ def _begin(
     for row in range(n_given, history * each):
         if row % each < n_states:
             for i in range(0, width, VECTOR):
-                store(rows, present + row, i, load(rows, present + row % each, i))
+                store(rows, present + row, i, load(rows, present + row - each, i))
 
 
 @part

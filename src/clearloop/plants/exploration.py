@@ -10,8 +10,8 @@ from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
 from clearloop.plants.lowering import formula_window, lower_judgements, lower_plant
+from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.sequences import fixed_actions
-from clearloop.plants.setpoints import setpoint_table
 from clearloop.task import Task
 from clearloop.task.starts import make_box, uniform_starts
 from clearloop.task.tables import Exploration
@@ -29,6 +29,8 @@ class _Episodes(NamedTuple):
     failed: NDArray[np.bool_]
     steps: NDArray[np.int64]
     """[n] that were taken"""
+    setpoints: NDArray[np.float64]
+    """[n, T, P] of the P states whose setpoint is a log column"""
 
 
 def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None) -> Batch:
@@ -51,26 +53,31 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
 
 
 def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -> _Episodes:
-    box = make_box(plan.starts or task.starts, task.state_names)
+    full = task.unveiled
+    box = make_box(plan.starts or task.starts, full.state_names)
     if box is None:
         raise ClearloopError(f"task '{task.name}': give [exploration] starts, to draw a batch from")
     low, high = task.action_limits.T
     actions = rng.uniform(low, high, size=(count, plan.steps, len(low)))
-    history = formula_window(task)
-    job = Job(uniform_starts(box, count, rng), setpoint_table(task, plan.steps), task.discount, history)
+    history = max(task.history, formula_window(task))
+    scenarios = Scenarios.explored(task, uniform_starts(box, count, rng), rng, plan.steps)
+    job = scenarios.job(task, history)
     policies, system = fixed_actions(actions, task), lower_plant(task, history=history)
     rollout = roll_out(policies, system, job, trajectories=True)
     steps = _count_steps(task, policies, system, job)
     states, rewards = np.asarray(rollout.states)[0, 0], np.asarray(rollout.rewards)[0, 0]
-    return _Episodes(states, actions, rewards, rollout.failed[0, 0], steps)
+    states = states[:, :, : len(task.states)]
+    aims = [task.state_names.index(name) for name, aim in task.setpoints.items() if isinstance(aim, str)]
+    setpoints = np.broadcast_to(scenarios.setpoints, (count, *scenarios.setpoints.shape[1:]))[:, :, aims]
+    return _Episodes(states, actions, rewards, rollout.failed[0, 0], steps, setpoints)
 
 
 def _count_steps(task: Task, policies: Policies, system: System, job: Job) -> NDArray[np.int64]:
     """[n] until failure: with a reward of 1 for failing, paid to the end, a return counts the rest."""
-    horizon = len(job.setpoints)
+    horizon = job.setpoints.shape[1]
     if task.failure_condition is None:
         return np.full(len(job.starts), horizon)
-    failing = lower_judgements([task.failure_condition] * 2, task, np.float64, job.history)
+    failing = lower_judgements([task.failure_condition] * 2, task.unveiled, np.float64, job.history)
     rollout = roll_out(policies, system._replace(reward=failing), job._replace(discount=1.0))
     after = np.maximum(rollout.returns[0, 0] - 1, 0)
     return np.asarray(horizon - after, np.int64)
@@ -85,6 +92,7 @@ def _batch(task: Task, drawn: _Episodes, wanted: int) -> Batch:
     row = np.arange(len(episode)) - np.repeat(np.cumsum(steps + 1) - steps - 1, steps + 1)
     last = row == steps[episode]
     acting = np.where(last, 0, row)
+    aims = drawn.setpoints[episode, np.minimum(row, steps[episode] - 1)]
     return Batch(
         columns=task.columns,
         states=drawn.states[episode, row],
@@ -93,4 +101,5 @@ def _batch(task: Task, drawn: _Episodes, wanted: int) -> Batch:
         terminal=last & failed[episode],
         rewards=np.where(last, np.nan, drawn.rewards[episode, acting]),
         times=row * task.dt,
+        setpoints=aims if task.columns.setpoints else None,
     )

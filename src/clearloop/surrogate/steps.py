@@ -7,6 +7,8 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
+from clearloop.data.episodes import last_rows
+from clearloop.data.setpoints import setpoint_rows
 from clearloop.errors import ClearloopError
 from clearloop.plants.lowering import formula_window
 from clearloop.surrogate.formulas import judge
@@ -33,7 +35,8 @@ class Steps:
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
         transitions = batch.transitions(max(task.history, formula_window(task)))
-        setpoints = _setpoints(task, batch)
+        acting = np.flatnonzero(~last_rows(batch.episodes))
+        setpoints = setpoint_rows(task, batch.setpoints, len(batch.states))[acting]
         reward, failing = transitions.reward, transitions.terminal
         if task.reward_expression is not None:
             reward, fails = judge(task, np.hstack([transitions.next, transitions.window, setpoints]))
@@ -65,14 +68,3 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.next)
-
-
-def _setpoints(task: Task, batch: Batch) -> Floats:
-    """[n, S] as they were when the step began."""
-    begins = batch.episodes[:-1] == batch.episodes[1:]
-    logged = iter([] if batch.setpoints is None else batch.setpoints[:-1][begins].T)
-    setpoints = np.zeros((len(batch), len(task.states)))
-    for j, name in enumerate(task.state_names):
-        value = task.setpoints.get(name, 0.0)
-        setpoints[:, j] = next(logged) if isinstance(value, str) else value
-    return setpoints

@@ -62,7 +62,8 @@ def init(
     from clearloop.cli.terminal import say, table
     from clearloop.data import read
     from clearloop.data.draft import draft
-    from clearloop.data.plan import Wishes, make_plan
+    from clearloop.data.plan import Wishes
+    from clearloop.data.planning import make_plan
     from clearloop.data.roles import guess_roles
     from clearloop.data.survey import survey
     from clearloop.files import whole_file

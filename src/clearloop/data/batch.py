@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.data.cells import Flags, Floats, Ints
-from clearloop.data.derivation import derive
 from clearloop.data.episodes import count_failing, last_rows, number_runs, split_rows, summarize
-from clearloop.data.log import read_log
-from clearloop.data.read import from_any, read
-from clearloop.data.resampling import in_unit, resample
+from clearloop.data.preparation import prepare
+from clearloop.data.read import read
+from clearloop.data.resampling import in_unit
 from clearloop.data.transitions import Transitions, make_transitions
 from clearloop.data.write import write
 from clearloop.errors import ClearloopError
@@ -95,11 +94,11 @@ class Batch:
     @classmethod
     def from_frame(cls, frame: Any, task: Task, *, source: str = "data") -> Self:
         """A dataframe of polars, pandas or pyarrow. `source` is what errors call it."""
-        log = resample(read_log(from_any(frame), task.columns), task)
+        log = prepare(frame, task)
         if log.problems:
             more = f" (and {len(log.problems) - 1} more)" if len(log.problems) > 1 else ""
             raise ClearloopError(f"{source}: {log.problems[0].message}{more}")
-        return cls(task.columns, **{name: getattr(log, name) for name in ARRAYS} | derive(log, task))
+        return cls(task.columns, **{name: getattr(log, name) for name in ARRAYS})
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:

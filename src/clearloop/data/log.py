@@ -118,7 +118,8 @@ def _episodes(frame: "pl.DataFrame", name: str, terminal: Flags) -> tuple[Ints, 
 def _cells(frame: "pl.DataFrame", columns: Columns, last: Flags) -> tuple[dict[str, Floats], list[Finding]]:
     """An episode's last row needs neither an action nor a reward: no step follows."""
     never = np.zeros(len(frame), dtype=np.bool_)
-    may_be_empty = dict.fromkeys((*columns.states, *columns.setpoints), never)
+    read = [name for name in columns.states if name in columns.needed]  # the others are derived
+    may_be_empty = dict.fromkeys((*read, *columns.setpoints), never)
     may_be_empty |= dict.fromkeys((*columns.actions, columns.reward), last)
     cells, findings = {}, []
     for name in (name for name in may_be_empty if name in frame.columns):

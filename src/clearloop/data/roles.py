@@ -122,17 +122,15 @@ def _is_setpoint(column: Column) -> bool:
 
 
 def _actions(columns: Sequence[Column]) -> list[tuple[Column, str]]:
-    """The one that looks most like an action, and its siblings with another number."""
+    """The one that looks most like an action, and its siblings with other numbers."""
     scores = {column.name: _action_score(column) for column in columns}
     best = max(scores.values(), default=0)
     if best < 2:
         return []
     first = next(column for column in columns if scores.get(column.name) == best)
     stem = re.sub(r"\d+", "", first.name)
-    siblings = [
-        column for column in columns if re.sub(r"\d+", "", column.name) == stem and column.name in scores
-    ]
-    return [(column, _action_reason(column)) for column in siblings]
+    siblings = [column for column in columns if re.sub(r"\d+", "", column.name) == stem]
+    return [(column, _action_reason(column)) for column in siblings if not column.constant]
 
 
 def _action_score(column: Column) -> int:

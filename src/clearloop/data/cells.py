@@ -59,7 +59,7 @@ def seconds(column: "pl.Series", unit: float = 1.0) -> tuple[Floats, list[Findin
         dates, findings = text_seconds(column)
         array = dates.fill_null(np.nan).to_numpy(writable=True)
         text = np.isnan(array) & column.is_not_null().to_numpy()
-        found = _found("text", "cell that is neither a number nor a date", column, text)
+        found = _found("text", "cell without a number or a date", column, text)
         return array, [
             *findings,
             *found,

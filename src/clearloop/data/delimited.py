@@ -82,14 +82,22 @@ def _parse(source: Path | io.BytesIO, dialect: Dialect) -> "pl.DataFrame":
         )
 
     if dialect.decimal_comma:  # polars would take 1.234 for a number, too
-        return _with_points(parse(infer_schema=False))
+        return _with_points(_without_tail(parse(infer_schema=False)))
     try:
-        return parse()
+        return _without_tail(parse())
     except pl.exceptions.ComputeError as error:
         if "more fields" in str(error):
             raise ClearloopError(MORE_CELLS) from error
         # The first rows were not like the later ones (0, 0, 0.5): look at all of them, seven times slower.
-        return parse(infer_schema_length=None)
+        return _without_tail(parse(infer_schema_length=None))
+
+
+def _without_tail(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """Blank lines at the end are no rows."""
+    blank = 0
+    while blank < len(frame) and all(cell is None for cell in frame.row(-1 - blank)):
+        blank += 1
+    return frame.head(len(frame) - blank)
 
 
 def _has_decimal_commas(frame: "pl.DataFrame") -> bool:

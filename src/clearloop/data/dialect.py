@@ -47,6 +47,8 @@ def sniff(text: str) -> Dialect:
     records: Records = []
     for separator in SEPARATORS:
         found = _records(lines, separator)
+        if found and len(found[0][1]) > 1 and _is_row(found[0][1]):
+            raise ClearloopError("the first line holds values, no names: put the columns' names first")
         for decimal_comma in (False, True):
             score = _score(found, decimal_comma)
             if score > best:
@@ -90,7 +92,7 @@ def _score(records: Records, decimal_comma: bool) -> tuple[float, int, int]:
     width = _width(records)
     header = next((cells for _, cells in records if len(cells) == width), [])
     alone = width == 1 and any(separator in header[0] for separator in SEPARATORS)
-    if not header or alone or _is_row(header, decimal_comma):
+    if not header or alone or _is_row(header):
         return (0.0, 0, not decimal_comma)
     body = [cells for _, cells in records[1:] if len(cells) == width]
     good = sum(cell.strip() in EMPTY or is_value(cell, decimal_comma) for cells in body for cell in cells)
@@ -98,17 +100,14 @@ def _score(records: Records, decimal_comma: bool) -> tuple[float, int, int]:
     return (round(share, 3), width, not decimal_comma)
 
 
-def _is_row(cells: list[str], decimal_comma: bool) -> bool:
+def _is_row(cells: list[str]) -> bool:
+    """Whether most cells are values, and not names."""
     filled = [cell for cell in cells if cell.strip()]
-    return 2 * sum(is_value(cell, decimal_comma) for cell in filled) > len(filled)
+    return 2 * sum(is_value(cell, False) or is_value(cell, True) for cell in filled) > len(filled)
 
 
 def _refuse(records: Records, dialect: Dialect) -> None:
     """What could mean two things is not guessed."""
-    if records and _is_row(records[0][1], dialect.decimal_comma):
-        raise ClearloopError(
-            "the first line holds values and no names: put a line with the columns' names first"
-        )
     if dialect.decimal_comma and dialect.separator != ";":
         cells = [cell.strip() for _, row in records[1:] for cell in row if "," in cell]
         if cells and all(UNCLEAR.fullmatch(cell) for cell in cells):
@@ -123,7 +122,7 @@ def _with_header(dialect: Dialect, records: Records) -> Dialect:
     width = _width(records)
     names = []
     for line, cells in records:
-        if _is_row(cells, dialect.decimal_comma):
+        if _is_row(cells):
             break
         names.append((line, cells))
     wide = [(line, cells) for line, cells in names if len(cells) == width]

@@ -68,18 +68,15 @@ def read_log(frame: "pl.DataFrame", columns: Columns) -> Log:
 def _missing(name: str, there: list[str]) -> Finding:
     listed = ", ".join(quoted(column) for column in there[:MOST_COLUMNS_LISTED])
     listed += ", …" * (len(there) > MOST_COLUMNS_LISTED)
-    hint = did_you_mean(name, there) or _same_but_unit(name, there) or ";"
+    hint = _same_but_unit(name, there) or did_you_mean(name, there) or ";"
     message = f"no column {quoted(name)}{hint} the columns are: {listed}; the task's [data] can rename them"
     return Finding("problem", "missing-column", message, {"column": name, "columns": there})
 
 
 def _same_but_unit(name: str, there: list[str]) -> str:
     """`Temperature 1 (degC)` for `temperature_1`."""
-    plain = {identifier(column).casefold(): column for column in there}
-    close = did_you_mean(identifier(name), plain)
-    return next(
-        (f"; did you mean {quoted(column)}?" for bare, column in plain.items() if repr(bare) in close), ""
-    )
+    same = (column for column in there if identifier(column).casefold() == identifier(name).casefold())
+    return next((f"; did you mean {quoted(column)}?" for column in same), "")
 
 
 def _twice(name: str) -> Finding:

@@ -1,6 +1,7 @@
 """Minari datasets as logs, and batches as Minari datasets."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,14 +112,16 @@ def write_minari(batch: "Batch", name: str) -> None:
     names = _numbered("obs", (*columns.states, *columns.setpoints)) | _numbered("action", columns.actions)
     names |= {"reward": columns.reward, "terminal": columns.terminal, "episode": columns.episode}
     try:
-        minari.create_dataset_from_buffers(
-            name,
-            buffers,
-            observation_space=Box(-np.inf, np.inf, (seen.shape[1],), np.float64),
-            action_space=Box(-np.inf, np.inf, (batch.actions.shape[1],), np.float64),
-            description=NAMES + json.dumps(names),
-            data_format="arrow",
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of authors and algorithms that a log does not know
+            minari.create_dataset_from_buffers(
+                name,
+                buffers,
+                observation_space=Box(-np.inf, np.inf, (seen.shape[1],), np.float64),
+                action_space=Box(-np.inf, np.inf, (batch.actions.shape[1],), np.float64),
+                description=NAMES + json.dumps(names),
+                data_format="arrow",
+            )
     except (ValueError, ImportError, OSError) as error:
         raise ClearloopError(f"{PREFIX}{name}: cannot be written: {_line(error)}") from error
 

@@ -27,7 +27,13 @@ def made_up_steps(seed: int, n_failing: int = 30, noise: float = 0.02, reset: fl
     if reset is not None:
         after[failing, 1] = reset
     return Steps(
-        after, window, np.zeros((1000, 0)), np.zeros((1000, 2)), np.where(failing, -1.0, 0.0), failing
+        after,
+        window,
+        np.zeros((1000, 0)),
+        np.zeros((1000, 2)),
+        np.zeros((1000, 2)),
+        np.where(failing, -1.0, 0.0),
+        failing,
     )
 
 

@@ -51,6 +51,7 @@ def as_errors(task: Task, steps: Steps) -> Steps:
         next=steps.next - steps.setpoints,
         window=steps.window - np.tile(aims, (1, task.history)),
         setpoints=np.zeros_like(steps.setpoints),
+        aims=np.zeros_like(steps.aims),
     )
 
 
@@ -62,6 +63,7 @@ def with_mirror_image(steps: Steps) -> Steps:
         window=-steps.window,
         before=-steps.before,
         setpoints=-steps.setpoints,
+        aims=-steps.aims,
     )
     return Steps(
         *(np.concatenate(pair) for pair in zip(vars(steps).values(), vars(image).values(), strict=True))

@@ -48,7 +48,7 @@ def roll_tiles(
             _record(0, offset, lanes, n_states, n_actions, rows, at, outcome)
         gain = rows.dtype.type(1)
         for step in range(steps):
-            _observe(step, begin, n_starts, job.setpoints, job.history, n_actions, rows, at, width)
+            _observe(step, begin, n_starts, job, n_actions, rows, at, width)
             p, lane = begin // n_starts, 0
             while lane < width:  # each controller's share of this tile
                 end = width if p == population - 1 else min((p + 1) * n_starts - begin, width)
@@ -56,7 +56,10 @@ def roll_tiles(
                 p, lane = p + 1, end
             advance(member, dynamics, n_states, STATE_LIMIT, rows, at, width)
             follow(step + 1, begin, n_starts, job.script, dynamics.ways, rows, at, width)
-            derive(dynamics, STATE_LIMIT, rows, at, width)
+            if dynamics.order.size:
+                _aim(min(step + 1, steps - 1), begin, n_starts, job, n_actions, rows, at, width)
+                derive(dynamics, STATE_LIMIT, rows, at, width)
+                _aim(step, begin, n_starts, job, n_actions, rows, at, width)
             judge(member, reward, rows, at, width)
             running = account(gain, dynamics.absorbing, dynamics.on_failure, rows, at, width)
             gain *= rows.dtype.type(job.discount)
@@ -109,24 +112,16 @@ def _begin(
 
 @part
 def _observe(
-    step: int,
-    begin: int,
-    n_starts: int,
-    setpoints: Any,
-    history: int,
-    n_actions: int,
-    rows: Any,
-    at: Any,
-    width: int,
+    step: int, begin: int, n_starts: int, job: Any, n_actions: int, rows: Any, at: Any, width: int
 ) -> None:
     """Features for the controllers: the window, states less their setpoints; and the setpoints."""
-    n_states = setpoints.shape[2]
+    n_states, history = job.setpoints.shape[2], job.history
     each, present = n_states + n_actions, at.frame + n_states
     if at.features == present:  # all setpoints are 0
         return
+    _aim(step, begin, n_starts, job, n_actions, rows, at, width)
     aims, seen = present + history * each, at.features + history * each
     for j in range(n_states):
-        read_table(setpoints, step, j, begin, n_starts, rows, aims + j, width)
         for i in range(0, width, VECTOR):
             store(rows, seen + j, i, load(rows, aims + j, i))
     for row in range(history * each):
@@ -134,6 +129,17 @@ def _observe(
         for i in range(0, width, VECTOR):
             value = load(rows, present + row, i)
             store(rows, at.features + row, i, value - load(rows, aims + j, i) if j < n_states else value)
+
+
+@part
+def _aim(
+    step: int, begin: int, n_starts: int, job: Any, n_actions: int, rows: Any, at: Any, width: int
+) -> None:
+    """The setpoints of a step, in the frame."""
+    n_states = job.setpoints.shape[2]
+    aims = at.frame + n_states + job.history * (n_states + n_actions)
+    for j in range(n_states):
+        read_table(job.setpoints, step, j, begin, n_starts, rows, aims + j, width)
 
 
 @inlined

@@ -6,7 +6,6 @@ Or, if it is given a value of the batch alone: penalties by that, with the logge
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.controllers.features import Features
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.linear_q import LinearQ
@@ -15,6 +14,7 @@ from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Policies
 from clearloop.plants.lowering import formula_window
 from clearloop.plants.scenarios import Scenarios
+from clearloop.programs.features import Features
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 

@@ -16,7 +16,7 @@ from clearloop.task.derived import one_step_on
 
 def formula_window(task: Task) -> int:
     """Observations that the task's own formulas look back on, the present one included."""
-    ahead = map(one_step_on, task.plant_derived.values())
+    ahead = map(one_step_on, _derived(task).values())
     formulas = (*_judgements(task), *task.plant_derivatives.values(), *ahead)
     return 1 + max((v.lag or 0 for formula in formulas for v in variables(formula)), default=0)
 
@@ -31,7 +31,7 @@ def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None)
     task = task.unveiled
     dynamics = Dynamics(
         kind=DERIVATIVE,
-        **lower_ways(task, task.plant_derivatives, task.plant_derived, dtype, history),
+        **lower_ways(task, task.plant_derivatives, _derived(task), dtype, history),
         networks=empty_networks(dtype),
         substeps=task.substeps,
         dt=task.dt,
@@ -39,6 +39,11 @@ def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None)
         on_failure=np.array([task.on_failure.get(name, np.nan) for name in task.state_names], dtype),
     )
     return System(dynamics, lower_reward(task, dtype, history), members=1)
+
+
+def _derived(task: Task) -> dict[str, Expression]:
+    """Of the plant's states that are not integrated, in the order in which they follow from each other."""
+    return task.plant_next | task.plant_observed | task.derived
 
 
 def lower_reward(task: Task, dtype: Any, history: int | None = None) -> Reward:

@@ -78,7 +78,7 @@ class Scenarios:
 
     @classmethod
     def at(cls, task: Task, points: Any, aims: Aims | None = None) -> Self:
-        """From states [N, S]: setpoints that the task gives as numbers, or `aims`, and nothing that changes."""
+        """From states [N, S]: setpoints that the task gives as numbers, or `aims`; nothing changes."""
         points = np.ascontiguousarray(points, np.float64)
         if points.ndim != 2 or points.shape[1] != len(task.states) or not len(points):
             raise ClearloopError(
@@ -115,8 +115,7 @@ class Scenarios:
             ]
             script = np.stack(runs, axis=2)
             points[:, places] = script[:, 0]
-        if full.plant_derived:
-            points = _observed(full, points, np.broadcast_to(setpoints[:, 0], points.shape))
+        points = _observed(full, points, np.broadcast_to(setpoints[:, 0], points.shape))
         return cls(points, setpoints, script)
 
     @classmethod
@@ -154,7 +153,9 @@ class Scenarios:
 
 def _observed(task: Task, points: Floats, setpoints: Floats) -> Floats:
     """Starts [N, S] of a plant with what its sensors show, and what the task computes from that."""
-    n = len(points)
+    n, history = len(points), max(task.history, formula_window(task))
     actions = np.zeros((n, len(task.actions)))
-    history = max(task.history, formula_window(task))
-    return derive_rows(task, task.plant_derived, points, actions, setpoints, np.arange(n), history)
+    for formulas in (task.plant_observed, task.derived):
+        if formulas:
+            points = derive_rows(task, formulas, points, actions, setpoints, np.arange(n), history)
+    return points

@@ -65,7 +65,7 @@ def _errors(surrogate: Surrogate, member: int, steps: Steps, begins: Ints, horiz
     for k in range(horizon):
         at = np.minimum(begins + k, len(steps) - 1)
         window[:, n_states:width] = steps.window[at, n_states:width]
-        predicted = surrogate.predict(window, member, after=steps.next[at], setpoints=steps.setpoints[at])
+        predicted = surrogate.predict(window, member, after=steps.next[at], setpoints=steps.aims[at])
         errors[:, k] = np.abs(predicted - steps.next[at])
         window = np.hstack([predicted, window[:, n_states:width], window[:, :-width]])
     return errors

@@ -26,7 +26,9 @@ class Steps:
     before: Floats
     """[n, …] the lags before the window that the task's formulas look back on"""
     setpoints: Floats
-    """[n, S] 0 for states without one"""
+    """[n, S] during the step; 0 for states without one"""
+    aims: Floats
+    """[n, S] setpoints after the step"""
     reward: Floats
     """[n] by the task's formula, or as logged where it gives none"""
     failing: Flags
@@ -36,7 +38,8 @@ class Steps:
     def of(cls, task: Task, batch: Batch) -> Self:
         transitions = batch.transitions(max(task.history, formula_window(task)))
         acting = np.flatnonzero(~last_rows(batch.episodes))
-        setpoints = setpoint_rows(task, batch.setpoints, len(batch.states))[acting]
+        aims = setpoint_rows(task, batch.setpoints, len(batch.states))
+        setpoints = aims[acting]
         reward, failing = transitions.reward, transitions.terminal
         if task.reward_expression is not None:
             reward, fails = judge(task, np.hstack([transitions.next, transitions.window, setpoints]))
@@ -46,7 +49,7 @@ class Steps:
                 f"task {task.name}: the reward is to be learned, but the batch has no column of it"
             )
         window, before = np.hsplit(transitions.window, [task.history * len(task.scope.names)])
-        return cls(transitions.next, window, before, setpoints, reward, failing)
+        return cls(transitions.next, window, before, setpoints, aims[acting + 1], reward, failing)
 
     @property
     def change(self) -> Floats:

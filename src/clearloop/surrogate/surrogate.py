@@ -102,7 +102,7 @@ class Surrogate:
         """The next states [n, S] for windows [n, H (S + A)]: what the engine does, in double precision.
 
         `after`: [n, S] what was seen then, for the states that come from outside; otherwise they stay.
-        `setpoints`: [n, S], for states that are derived with them.
+        `setpoints`: [n, S] after the step, for states that are derived with them.
         """
         task = self.task
         predicted, external = ([task.state_names.index(n) for n in names] for names in self._ways)

@@ -19,12 +19,14 @@ LARGEST = 10_000  # nodes of a derivative; every line of `where` could double it
 class Inlined(NamedTuple):
     derivatives: dict[str, Expression]
     """of the states that are integrated, hidden ones included"""
-    derived: dict[str, Expression]
-    """of those that follow from others: difference equations, and what sensors show"""
+    next: dict[str, Expression]
+    """of those with difference equations: their values from what was before"""
+    observed: dict[str, Expression]
+    """what sensors show"""
     faults: list[Fault]
 
 
-NOTHING = Inlined({}, {}, [])
+NOTHING = Inlined({}, {}, {}, [])
 
 
 def hidden_names(plant: Plant, states: tuple[str, ...]) -> tuple[str, ...]:
@@ -56,15 +58,15 @@ def inline(plant: Plant, signals: Mapping[str, Signal], scope: Scope) -> Inlined
     for name, definition in plant.where.items():
         named[Variable(name)] = expression(definition, "where", name)
     derivatives = {name: expression(text, "derivative", name) for name, text in plant.derivative.items()}
-    derived = {name: one_step_back(expression(text, "next", name)) for name, text in plant.next.items()}
-    derived |= {name: expression(text, "observed", name) for name, text in plant.observed.items()}
+    ahead = {name: one_step_back(expression(text, "next", name)) for name, text in plant.next.items()}
+    observed = {name: expression(text, "observed", name) for name, text in plant.observed.items()}
     faults += [
         Fault(("plant", "observed", name), f"'{v}' is not chosen yet; it can be read from [t-1] on")
         for name in plant.observed
-        for v in variables(derived[name])
+        for v in variables(observed[name])
         if v.name in scope.actions and not v.lag
     ]
-    return Inlined(derivatives, derived, faults)
+    return Inlined(derivatives, ahead, observed, faults)
 
 
 def _name_faults(

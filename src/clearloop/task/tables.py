@@ -143,11 +143,13 @@ class Reward(Table):
 
 
 class Exploration(Table):
-    """How a batch is drawn from the plant: uniform starts, and at every step uniform actions."""
+    """How a batch is drawn from the plant: uniform starts; at every step uniform actions, or by a law."""
 
     size: Annotated[_Whole, Field(ge=1, le=100_000_000), expecting("a whole number of transitions")] = 10_000
     steps: Horizon = 20
     starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({})
+    law: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
+    """of each action, as in a controller file; it may read signals, too"""
 
 
 class Signal(Table):

@@ -131,7 +131,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "text in parquet": (
         "log.parquet", parquet(lambda frame: frame.with_columns(level=pl.lit("a"))), "8 text cells",
     ),
-    "no rows in parquet": ("log.parquet", parquet(lambda frame: frame.clear()), "no two rows follow each other"),
+    "no rows in parquet": ("log.parquet", parquet(lambda frame: frame.clear()), "no two rows follow each"),
     "no column in parquet": ("log.parquet", parquet(lambda frame: frame.drop("level")), "no column 'level'"),
     "empty cell in xlsx": (
         "log.xlsx", excel(lambda frame: frame.with_columns(level=pl.when(pl.col("time") != 3).then("level"))),

@@ -76,10 +76,12 @@ def test_every_dialect_keeps_every_bit(
 @settings(max_examples=200, deadline=None)
 @given(text=st.text(max_size=200) | st.text("0123456789,;.\t|\"'\n\r #ab-e", max_size=200))
 def test_any_text_has_a_dialect_or_a_reason(text: str) -> None:
+    said = ""
     try:
         assert isinstance(sniff(text), Dialect)
     except ClearloopError as error:
-        assert len(str(error).splitlines()) == 1
+        said = str(error)
+    assert len(said.splitlines()) <= 1
 
 
 @settings(max_examples=150, deadline=None)
@@ -87,11 +89,13 @@ def test_any_text_has_a_dialect_or_a_reason(text: str) -> None:
 def test_any_bytes_are_a_frame_or_one_line(folder: Path, content: bytes) -> None:
     path = folder / "any.csv"
     path.write_bytes(content)
+    said = f"{path}: "
     try:
         assert isinstance(read(path), pl.DataFrame)
     except ClearloopError as error:
-        assert str(error).startswith(f"{path}: ")
-        assert len(str(error).splitlines()) == 1
+        said = str(error)
+    assert said.startswith(f"{path}: ")
+    assert len(said.splitlines()) == 1
 
 
 def test_whole_numbers_first_and_decimal_commas_late(folder: Path) -> None:

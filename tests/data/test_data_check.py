@@ -91,7 +91,7 @@ SAMPLED_FAULTS = [
     ("uneven", altered(time=step + 0.008 * (ROW % 2)), ["note resampled"]),
     ("slow", altered(time=2 * step), ["warning wrong-interval", "note resampled"]),
     ("very slow", altered(time=20 * step), ["problem no-transitions"]),
-    ("coarse", altered(time=(step / 0.1).floor() * 0.1), ["problem duplicate-times"]),
+    ("coarse", altered(time=(ROW % 15 // 2) * 0.025), ["problem duplicate-times", "warning duplicate-times"]),
     ("dates", altered(time=ambiguous), ["problem ambiguous-dates"]),
 ]
 

@@ -44,9 +44,9 @@ def identifier(column: str) -> str:
     text = split_header(column).name
     for letter, plain in _LETTERS.items():
         text = text.replace(letter, plain)
-    name = re.sub(r"\W+", "_", text).strip("_") or "column"
+    text = "".join(letter if f"_{letter}".isidentifier() else " " for letter in text)
+    name = re.sub(r"[\s_]+", "_", text.strip()).strip("_") or "column"
     name = name if name.isidentifier() else f"x_{name}"
-    name = name if any(letter.islower() for letter in name) or len(name) <= 3 else name.lower()
-    name = name if name[:1].isupper() and len(name) == 1 else name[:1].lower() + name[1:]
-    name = name.lower() if " " in text else name
+    if len(name) > 1:  # T stays T
+        name = name.lower() if " " in text or name.isupper() else name[0].lower() + name[1:]
     return name if is_name(name) and name not in TAKEN else f"{name}_"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.data.resampling import in_unit
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ def _rows(episode: Any, number: int) -> "pl.DataFrame":
         raise ValueError(f"episode {number} has {len(observations)} observations and {steps} rewards")
     last = np.full((1, actions.shape[1]), np.nan)
     columns: dict[str, NDArray[Any]] = {"episode": np.full(steps + 1, number)}
+    times = np.asarray((episode.infos or {}).get("time", ()))
+    if times.size == steps + 1:  # in a column: Minari cannot read back what is flat
+        columns["time"] = times.ravel()
     columns |= {f"obs_{i}": column for i, column in enumerate(observations.T)}
     columns |= {f"action_{i}": column for i, column in enumerate(np.concatenate([actions, last]).T)}
     columns["reward"] = np.append(np.asarray(episode.rewards, dtype=np.float64), np.nan)
@@ -90,6 +94,7 @@ def write_minari(batch: "Batch", name: str) -> None:
     setpoints = [] if batch.setpoints is None else [batch.setpoints]
     seen = np.concatenate([batch.states, *setpoints], axis=1)
     rewards = np.zeros(len(seen)) if batch.rewards is None else batch.rewards
+    times = None if batch.times is None else in_unit(batch.times, batch.columns.time_unit)
     buffers = []
     for number, rows in enumerate(_runs(batch.episodes)):
         steps = rows[:-1]
@@ -106,11 +111,17 @@ def write_minari(batch: "Batch", name: str) -> None:
                 rewards=rewards[steps].tolist(),
                 terminations=(ends & terminal).tolist(),
                 truncations=(ends & (not terminal)).tolist(),
+                infos=None if times is None else {"time": times[rows, None]},
             )
         )
     columns = batch.columns
     names = _numbered("obs", (*columns.states, *columns.setpoints)) | _numbered("action", columns.actions)
-    names |= {"reward": columns.reward, "terminal": columns.terminal, "episode": columns.episode}
+    names |= {
+        "time": columns.time,
+        "reward": columns.reward,
+        "terminal": columns.terminal,
+        "episode": columns.episode,
+    }
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of authors and algorithms that a log does not know

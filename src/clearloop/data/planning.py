@@ -144,9 +144,7 @@ def _filter(seconds: float | None, dt: float) -> float:
 def _action(column: Column, name: str, wishes: Wishes, actions: Sequence[Column]) -> ActionPlan:
     given = {find(key, actions).name: limits for key, limits in wishes.limits.items()}
     if column.constant:
-        raise ClearloopError(
-            f"column {quoted(column.name)} never changes: an action must, to be learned from"
-        )
+        raise ClearloopError(f"column {quoted(column.name)} never changes: nothing tells what it does")
     if column.name in given:
         limits = given[column.name]
     else:

@@ -58,7 +58,12 @@ def _run(
         plans = pilot.decide(windows[:, seen], aims[:, 0, : len(task.states)], plans, workers=workers)
         chosen = pilot.first(plans)
         present = Job(
-            windows, aims, job.discount, pilot.history, outside if len(outside) <= 1 else outside[running]
+            windows,
+            aims,
+            job.discount,
+            pilot.history,
+            outside if len(outside) <= 1 else outside[running],
+            job.noise[running, step : step + 1] if len(job.noise) else job.noise,
         )
         moved = roll_out(fixed_actions(chosen[:, None], task), system, present, trajectories=True)
         after, failing = np.asarray(moved.states)[0, 0, :, 1], moved.failed[0, 0]

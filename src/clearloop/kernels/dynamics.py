@@ -11,10 +11,24 @@ from clearloop.kernels.vectors import VECTOR, maximum, minimum
 
 
 @inlined
-def advance(member: int, dynamics: Any, n_states: int, limit: float, rows: Any, at: Any, width: int) -> None:
+def advance(
+    member: int,
+    dynamics: Any,
+    n_states: int,
+    limit: float,
+    step: int,
+    begin: int,
+    n_starts: int,
+    noise: Any,
+    rows: Any,
+    at: Any,
+    width: int,
+) -> None:
     """The next state, within ± limit, in the first rows of the frame; what is not moved stays."""
     if dynamics.kind == NETWORKS:
         _predict(member, dynamics.networks, dynamics.ways, limit, rows, at, width)
+        if noise.shape[0] > 0:
+            _disturb(step, begin, n_starts, noise, dynamics.ways, rows, at, width)
         return
     _integrate(dynamics, n_states, rows, at, width)
     for j in range(n_states):
@@ -44,6 +58,20 @@ def _predict(member: int, networks: Any, ways: Any, limit: float, rows: Any, at:
         for i in range(0, width, VECTOR):
             ahead = load(rows, now + j, i) + load(rows, at.frame + j, i)
             store(rows, at.frame + j, i, minimum(maximum(ahead, -limit), limit))
+
+
+@part
+def _disturb(
+    step: int, begin: int, n_starts: int, noise: Any, ways: Any, rows: Any, at: Any, width: int
+) -> None:
+    """What the log showed besides what networks can predict."""
+    moved = 0
+    for j in range(ways.size):
+        if ways[j] == MOVED:
+            read_table(noise, step, moved, begin, n_starts, rows, at.hidden, width)
+            for i in range(0, width, VECTOR):
+                store(rows, at.frame + j, i, load(rows, at.frame + j, i) + load(rows, at.hidden, i))
+            moved += 1
 
 
 @part

@@ -106,6 +106,8 @@ class Job(NamedTuple):
     history: int
     script: Array = np.zeros((0, 0, 0))
     """[N or 1, T + 1, D] what the D driven states are, at each step; empty: they stay as they start"""
+    noise: Array = np.zeros((0, 0, 0))
+    """[N or 1, T, K] what is added to the K states that networks predict, in each step; empty: nothing"""
 
 
 class Outcome(NamedTuple):

@@ -54,7 +54,9 @@ def roll_tiles(
                 end = width if p == population - 1 else min((p + 1) * n_starts - begin, width)
                 act(policies, p, begin, step, n_states, job.history, rows, at, lane, end)
                 p, lane = p + 1, end
-            advance(member, dynamics, n_states, STATE_LIMIT, rows, at, width)
+            advance(
+                member, dynamics, n_states, STATE_LIMIT, step, begin, n_starts, job.noise, rows, at, width
+            )
             follow(step + 1, begin, n_starts, job.script, dynamics.ways, rows, at, width)
             if dynamics.order.size:
                 _aim(min(step + 1, steps - 1), begin, n_starts, job, n_actions, rows, at, width)

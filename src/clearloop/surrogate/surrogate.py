@@ -1,7 +1,7 @@
 """The model of a plant that controllers are searched on: an ensemble of networks, learned from a batch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,9 +19,11 @@ from clearloop.surrogate.dynamics import fit_dynamics
 from clearloop.surrogate.failure import Failure
 from clearloop.surrogate.lesson import Lesson, split
 from clearloop.surrogate.lowering import lower_dynamics, lower_networks
+from clearloop.surrogate.noise import Noise, find_noise
 from clearloop.surrogate.progress import portion
 from clearloop.surrogate.reward import KnownReward, LearnedReward
 from clearloop.surrogate.reward_fitting import fit_reward
+from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.tracks import BEST, Track
 from clearloop.task import Task
 
@@ -44,6 +46,8 @@ class Surrogate:
     """fingerprint of the data"""
     split_seed: int
     """tells which part of the data was held out"""
+    noise: Noise = field(default_factory=Noise.none)
+    """what was left unexplained, if it is not negligible"""
 
     @classmethod
     def fit(
@@ -66,7 +70,8 @@ class Surrogate:
             reward = fit_reward(lesson, rng=rng, progress=portion(progress, share, 1.0 - share))
         window = lesson.training.window
         region = np.stack([window.min(axis=0), window.max(axis=0)], axis=1)
-        return cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
+        fitted = cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
+        return replace(fitted, noise=fitted._find_noise(batch, lesson.held_out))
 
     def __post_init__(self) -> None:
         predicted, inputs = len(self.task.predicted), self.task.history * len(self.task.scope.names)
@@ -75,6 +80,7 @@ class Surrogate:
             [len(member) for member in self.dynamics] == [predicted] * self.track.members
             and {(sizes[0], sizes[-1]) for sizes in networks} == {(inputs, 1)}
             and self.region.shape == (inputs, 2)
+            and self.noise.residuals.shape in ((len(self.noise.last), predicted), (0, 0))
             and self.reward.fits(self.members)
         )
         if not fits:
@@ -120,6 +126,13 @@ class Surrogate:
     @property
     def _ways(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.task.predicted, self.task.scope.external
+
+    def _find_noise(self, batch: Batch, held_out: Steps) -> Noise:
+        members = [self.predict(held_out.window, member) for member in range(self.members)]
+        episode = split(batch, self.track, self.split_seed)[1].transitions().episode
+        found = find_noise(held_out, np.mean(members, axis=0), episode, self.track.noise)
+        predicted = [self.task.state_names.index(name) for name in self.task.predicted]
+        return found._replace(residuals=found.residuals[:, predicted]) if len(found.residuals) else found
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Reward and failure [n] of steps; a row holds next states, window and setpoints."""
@@ -169,6 +182,8 @@ class Surrogate:
             split_seed=self.split_seed,
         )
         arrays = pack(self.dynamics, "dynamics") | {"region": self.region}
+        if len(self.noise.residuals):
+            arrays |= {"noise": self.noise.residuals, "noise_last": self.noise.last.astype(np.float64)}
         if learned:
             arrays |= pack(tuple((network,) for network in learned.networks), "reward")
         storage.write(folder, header, arrays)
@@ -200,6 +215,7 @@ class Surrogate:
             region=arrays.get("region", np.zeros(0)),
             batch=header.batch,
             split_seed=header.split_seed,
+            noise=Noise(arrays["noise"], arrays["noise_last"] != 0) if "noise" in arrays else Noise.none(),
         )
 
     def __repr__(self) -> str:

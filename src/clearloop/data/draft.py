@@ -15,9 +15,9 @@ SLOW = 100  # rows in which nothing much changes, from which on a larger dt is w
 def draft(plan: Plan, name: str, log: str) -> str:
     """TOML. `log` is what the comments call the file."""
     lines = [
-        f"# Drafted by `clearloop init` from {Path(log).name}. Read it, correct it, then:",
-        f"#   clearloop data check {log} --task {name}.toml",
-        f"#   clearloop learn {name}.toml --data {log}",
+        f"# Drafted by `clearloop init` from {_comment(Path(log).name)}. Read it, correct it, then:",
+        f"#   clearloop data check {_comment(log)} --task {name}.toml",
+        f"#   clearloop learn {name}.toml --data {_comment(log)}",
         f"name = {_text(name)}",
         f"dt = {_number(plan.dt)}  # s between two rows, and between two actions{_seen(plan)}",
         *_advice(plan),
@@ -65,20 +65,22 @@ def _state(state: StatePlan) -> Iterator[str]:
     if state.external:
         parts.append("external = true")
     what = f"# seen: {state.column.range}" + "; seen by the controller, not predicted" * state.external
-    yield f"{state.name} = {{ {', '.join(parts)} }}  {what}"
+    yield f"{_key(state.name)} = {{ {', '.join(parts)} }}  {what}"
     if state.filter is not None:
         keep, rest = _number(state.filter), _number(round(1 - state.filter, 3))
         rate = f"({state.name} - {state.name}[t-1])/dt"
         formula = f"{keep}*{state.name}_dot[t-1] + {rest}*{rate}" if state.filter else rate
         speed = f"unit = {_text(f'{unit}/s' if unit else '')}, formula = {_text(formula)}"
         yield f"# its velocity: the difference, through a first-order filter that keeps {keep} a step"
-        yield f"{state.name}_dot = {{ {speed} }}"
+        yield f"{_key(state.name + '_dot')} = {{ {speed} }}"
 
 
 def _action(action: ActionPlan) -> str:
     low, high = map(_number, action.limits)
     unit = _text(action.column.header.unit)
-    return f"{action.name} = {{ unit = {unit}, limits = [{low}, {high}] }}  # seen: {action.column.range}"
+    return (
+        f"{_key(action.name)} = {{ unit = {unit}, limits = [{low}, {high}] }}  # seen: {action.column.range}"
+    )
 
 
 def _aims(plan: Plan) -> list[StatePlan]:
@@ -116,7 +118,7 @@ def _data(plan: Plan) -> Iterator[str]:
     renamed = {name: column for name, column in renamed.items() if name != column}
     if renamed:
         yield "[data]  # the log's own names"
-        yield from (f"{name} = {_text(column)}" for name, column in renamed.items())
+        yield from (f"{_key(name)} = {_text(column)}" for name, column in renamed.items())
         yield ""
 
 
@@ -130,11 +132,21 @@ def _sampling(plan: Plan) -> Iterator[str]:
     yield f"gap = {_number(USUAL_GAP * plan.dt)}  # s without a row, after which a new episode begins"
 
 
+def _comment(text: str) -> str:
+    """On one line, whatever is in it."""
+    return text if text.isprintable() else _text(text)
+
+
+def _key(name: str) -> str:
+    return name if name.isascii() else _text(name)
+
+
 def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """A TOML string: JSON, but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _number(value: float) -> str:
     """As short as it is exact, and a float in TOML."""
     short = float(f"{value:.12g}")
-    return repr(short)
+    return repr(short if abs(short - value) <= 1e-15 * abs(value) else value)

@@ -14,7 +14,7 @@ from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.episodes import first_rows, last_rows, number_runs
 from clearloop.data.log import Log
 from clearloop.data.report import Finding
-from clearloop.data.sampling import median, pace, standstill
+from clearloop.data.sampling import median, multiple, pace, standstill
 from clearloop.task import Task
 
 REGULAR = 0.01  # of dt: what is closer to the grid is on it
@@ -104,7 +104,7 @@ def _grid(since: Floats, episodes: Ints, terminal: Flags, dt: float) -> Grid:
     ends = np.flatnonzero(last_rows(episodes))
     begins = np.concatenate([[0], ends[:-1] + 1])
     length = since[ends] / dt
-    whole = np.floor(length + REGULAR)
+    whole = np.floor(length + 1e-6)
     points = (whole + 1 + (terminal[ends] & (length - whole > REGULAR))).astype(np.int64)
     number = np.repeat(np.arange(len(ends)), points)
     place = np.arange(len(number)) - np.repeat(np.cumsum(points) - points, points)
@@ -149,8 +149,8 @@ def _said(steps: Floats, usual: float, share: float, dt: float) -> list[Finding]
     jitter = float(np.abs(steps - usual).max())
     how = "actions by their mean over each step" if usual <= dt / 2 * (1 + REGULAR) else "actions held"
     what = (
-        f"rows came {steps.min():g} to {steps.max():g} s apart (usually {usual:g} s, largest jitter "
-        f"{jitter:.2g} s): resampled to dt = {dt:g} s, states by linear interpolation, {how}; "
+        f"rows came {steps.min():g} to {steps.max():g} s apart (usually {usual:g} s{multiple(usual, dt)}, "
+        f"largest jitter {jitter:.2g} s): resampled to dt = {dt:g} s, states by linear interpolation, {how}; "
         f"{100 * share:.3g} % of the rows are interpolated"
     )
     numbers = {"interval": usual, "jitter": jitter, "interpolated": share, "dt": dt}

@@ -37,12 +37,12 @@ def standstill(count: int) -> list[Finding]:
 def pace(usual: float, dt: float) -> list[Finding]:
     if abs(usual - dt) <= TOLERANCE * dt:
         return []
-    interval = f"rows are {usual:g} s apart{_multiple(usual, dt)}"
+    interval = f"rows are {usual:g} s apart{multiple(usual, dt)}"
     message = f"{interval}, but the task says dt = {dt:g} s; {_advice(usual, dt)}"
     return [Finding("warning", "wrong-interval", message, {"interval": usual, "dt": dt})]
 
 
-def _multiple(usual: float, dt: float) -> str:
+def multiple(usual: float, dt: float) -> str:
     """` (10 dt)` where one is a whole multiple of the other."""
     for factor, said in ((usual / dt, "{} dt"), (dt / usual, "dt/{}")):
         if 1.5 < factor < 1e6 and abs(factor - round(factor)) <= TOLERANCE * factor / 10:

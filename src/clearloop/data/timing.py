@@ -48,7 +48,7 @@ def outward(low: float, high: float) -> tuple[float, float]:
         low, high = -max(-low, high), max(-low, high)
     unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-300))) / 10
     ends = math.floor(low / unit + 1e-9) * unit, math.ceil(high / unit - 1e-9) * unit
-    return float(f"{ends[0]:.6g}"), float(f"{ends[1]:.6g}")
+    return min(float(f"{ends[0]:.12g}"), low), max(float(f"{ends[1]:.12g}"), high)
 
 
 def memory(signals: Sequence[Floats]) -> float:

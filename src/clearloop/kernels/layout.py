@@ -74,6 +74,8 @@ class Dynamics(NamedTuple):
     """[S + 1] the program of each state: its derivative, or what it is derived by; empty if it has none"""
     substeps: int
     dt: float
+    bounds: Array
+    """[S, 2] the least and the largest that a state can become"""
     absorbing: bool
     """a failed lane stays where it failed, and pays the failure's reward for the rest of the horizon"""
     on_failure: Array

@@ -11,9 +11,8 @@ from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
-from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.networks import Ensemble, Progress, pack, unpack
-from clearloop.programs import derive_after
+from clearloop.programs import derive_after, unbounded
 from clearloop.surrogate import storage
 from clearloop.surrogate.dynamics import fit_dynamics
 from clearloop.surrogate.failure import Failure
@@ -93,6 +92,17 @@ class Surrogate:
         return len(self.dynamics)
 
     @property
+    def bounds(self) -> Floats:
+        """[S, 2] which states can be reached."""
+        bounds = unbounded(len(self.task.states))
+        if self.track.reach is not None:
+            places = [self.task.state_names.index(name) for name in self.task.predicted]
+            low, high = self.region[places].T
+            far = self.track.reach * (high - low)
+            bounds[places] = np.clip(np.stack([low - far, high + far], axis=1), *bounds[0])
+        return bounds
+
+    @property
     def search_members(self) -> tuple[int, ...]:
         """Those to search controllers with."""
         return tuple(range(self.track.search))
@@ -114,7 +124,7 @@ class Surrogate:
         predicted, external = ([task.state_names.index(n) for n in names] for names in self._ways)
         states = window[:, : len(task.states)].copy()
         states[:, predicted] += np.stack([network(window)[:, 0] for network in self.dynamics[member]], axis=1)
-        np.clip(states, -STATE_LIMIT, STATE_LIMIT, out=states)
+        np.clip(states, *self.bounds.T, out=states)
         if after is not None:
             states[:, external] = after[:, external]
         if task.derived:
@@ -151,6 +161,7 @@ class Surrogate:
             lower_networks(networks, dtype),
             self.task,
             history=history or self.task.history,
+            bounds=self.bounds,
             absorbing=self.track.absorbing,
             on_failure=self.failure.values,
         )

@@ -32,6 +32,9 @@ class Track:
     noise: float = 0.01
     """of what networks leave unexplained of a state's change, as a share of its variance: more is noise, and
     drawn in rollouts, too; less is an error of the networks"""
+    reach: float | None = 1.0
+    """how far a state may leave its range in the log to either side, in ranges; None: at will. Out there,
+    networks only guess, and what runs off to infinity on one model would outweigh everything else"""
     mirrored: bool = True
     """a symmetric plant is also learned from the mirror image of every transition"""
 
@@ -57,6 +60,7 @@ PUBLISHED: Final = Track(
     absorbing=False,
     discern=False,
     noise=1.0,
+    reach=None,
     mirrored=False,
 )
 """Sec. 4.2 of the paper, which does not say what becomes of failing steps: the dynamics do without them."""

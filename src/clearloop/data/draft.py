@@ -22,7 +22,7 @@ def draft(plan: Plan, name: str, log: str) -> str:
         f"dt = {_number(plan.dt)}  # s between two rows, and between two actions{_seen(plan)}",
         *_advice(plan),
         f"horizon = {plan.horizon}  # steps that are looked ahead: three times {plan.memory:.3g} s, the time",
-        "# after which the errors no longer resemble themselves; at least 20, at most 300",
+        "# after which the errors no longer resemble themselves; at least 50, at most 300",
         f"discount = {_number(plan.discount)}  # at the horizon a reward still counts 5 %",
         f"history = {2 if _aims(plan) else 1}  # rows that a controller sees; from 2 on also the last action",
         "",

@@ -15,7 +15,7 @@ from clearloop.data.timing import intervals, memory, outward, sensible, time_uni
 from clearloop.errors import ClearloopError, quoted
 from clearloop.task.sampling import SECONDS
 
-MOST_STEPS, FEWEST_STEPS = 300, 20  # of the horizon
+MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
 TOLERANCE = 0.02  # of a state's range, where nobody says
 NEARLY_FULL = 90.0  # %
 LEFT = 0.05  # what a reward at the horizon still counts

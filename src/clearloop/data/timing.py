@@ -52,9 +52,8 @@ def outward(low: float, high: float) -> tuple[float, float]:
 
 
 def memory(signals: Sequence[Floats]) -> float:
-    """Rows after which signals are no longer like themselves (autocorrelation below 1/e); their median."""
-    lags = [lag for values in signals if (lag := _memory(values[:MOST_ROWS])) > 0]
-    return float(np.median(lags)) if lags else 0.0
+    """Rows after which signals are no longer like themselves (autocorrelation below 1/e); of the slowest."""
+    return max((_memory(values[:MOST_ROWS]) for values in signals), default=0.0)
 
 
 def _memory(values: Floats) -> float:

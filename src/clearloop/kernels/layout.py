@@ -110,6 +110,9 @@ class Job(NamedTuple):
     """[N or 1, T + 1, D] what the D driven states are, at each step; empty: they stay as they start"""
     noise: Array = np.zeros((0, 0, 0))
     """[N or 1, T, K] what is added to the K states that networks predict, in each step; empty: nothing"""
+    steps: int = 0
+    """T; 0: as many as there are setpoints. What is derived after the last step sees the setpoint after it,
+    if there is one"""
 
 
 class Outcome(NamedTuple):

@@ -33,7 +33,8 @@ def roll_tiles(
 ) -> None:
     """Step the tiles [first, last) through the horizon."""
     n_starts, n_actions = job.starts.shape[0], policies.limits.shape[0]
-    _, steps, n_states = job.setpoints.shape
+    _, known, n_states = job.setpoints.shape
+    steps = job.steps if job.steps > 0 else known
     population = policies.numbers.shape[0] // (n_starts if policies.kind == SEQUENCE else 1)
     count = population * n_starts
     tiles = (count + LANES - 1) // LANES
@@ -57,7 +58,7 @@ def roll_tiles(
             advance(member, dynamics, step, begin, n_starts, job.noise, rows, at, width)
             follow(step + 1, begin, n_starts, job.script, dynamics.ways, rows, at, width)
             if dynamics.order.size:
-                _aim(min(step + 1, steps - 1), begin, n_starts, job, n_actions, rows, at, width)
+                _aim(min(step + 1, known - 1), begin, n_starts, job, n_actions, rows, at, width)
                 derive(dynamics, rows, at, width)
                 _aim(step, begin, n_starts, job, n_actions, rows, at, width)
             judge(member, reward, rows, at, width)

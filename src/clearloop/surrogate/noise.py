@@ -42,16 +42,17 @@ class Noise(NamedTuple):
         return drawn
 
 
-def find_noise(steps: Steps, predicted: Floats, episode: Ints, share: float) -> Noise:
-    """In held-out steps. `predicted`: next states [n, S], by all members together.
+def find_noise(steps: Steps, predicted: Floats, states: list[int], share: float) -> Noise:
+    """In held-out steps. `predicted`: next states [n, S], by all members together; K `states` of them.
 
-    `episode`: [n] of each step. `share`: of the variance of a state's change that may be left.
+    `share`: of the variance of a state's change that may be left.
     """
     ordinary = ~steps.failing
-    residuals, change = (steps.next - predicted)[ordinary], steps.change[ordinary]
+    residuals = (steps.next - predicted)[ordinary][:, states]
+    change = steps.change[ordinary][:, states]
     left = np.mean(residuals**2, axis=0) > share * change.var(axis=0)
     if not len(residuals) or not left.any():
         return Noise.none()
-    others = np.diff(episode[ordinary], append=-1) != 0
+    others = np.diff(steps.episode[ordinary], append=-1) != 0
     kept = np.where(left, residuals - residuals.mean(axis=0), 0.0)
     return Noise(kept[:MOST], others[:MOST])

@@ -70,7 +70,7 @@ class Surrogate:
         window = lesson.training.window
         region = np.stack([window.min(axis=0), window.max(axis=0)], axis=1)
         fitted = cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
-        return replace(fitted, noise=fitted._find_noise(batch, lesson.held_out))
+        return replace(fitted, noise=fitted._find_noise(lesson.held_out))
 
     def __post_init__(self) -> None:
         predicted, inputs = len(self.task.predicted), self.task.history * len(self.task.scope.names)
@@ -113,17 +113,24 @@ class Surrogate:
         return tuple(range(self.track.search, self.members)) or self.search_members
 
     def predict(
-        self, window: Floats, member: int, *, after: Floats | None = None, setpoints: Floats | None = None
+        self,
+        window: Floats,
+        member: int,
+        *,
+        after: Floats | None = None,
+        setpoints: Floats | None = None,
+        noise: Floats | float = 0.0,
     ) -> Floats:
         """The next states [n, S] for windows [n, H (S + A)]: what the engine does, in double precision.
 
         `after`: [n, S] what was seen then, for the states that come from outside; otherwise they stay.
-        `setpoints`: [n, S] after the step, for states that are derived with them.
+        `setpoints`: [n, S] after the step, for states that are derived with them. `noise`: [n, K].
         """
         task = self.task
         predicted, external = ([task.state_names.index(n) for n in names] for names in self._ways)
         states = window[:, : len(task.states)].copy()
-        states[:, predicted] += np.stack([network(window)[:, 0] for network in self.dynamics[member]], axis=1)
+        changes = np.stack([network(window)[:, 0] for network in self.dynamics[member]], axis=1)
+        states[:, predicted] += changes + noise
         np.clip(states, *self.bounds.T, out=states)
         if after is not None:
             states[:, external] = after[:, external]
@@ -137,12 +144,10 @@ class Surrogate:
     def _ways(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.task.predicted, self.task.scope.external
 
-    def _find_noise(self, batch: Batch, held_out: Steps) -> Noise:
+    def _find_noise(self, held_out: Steps) -> Noise:
         members = [self.predict(held_out.window, member) for member in range(self.members)]
-        episode = split(batch, self.track, self.split_seed)[1].transitions().episode
-        found = find_noise(held_out, np.mean(members, axis=0), episode, self.track.noise)
-        predicted = [self.task.state_names.index(name) for name in self.task.predicted]
-        return found._replace(residuals=found.residuals[:, predicted]) if len(found.residuals) else found
+        states = [self.task.state_names.index(name) for name in self.task.predicted]
+        return find_noise(held_out, np.mean(members, axis=0), states, self.track.noise)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Reward and failure [n] of steps; a row holds next states, window and setpoints."""

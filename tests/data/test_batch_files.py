@@ -141,7 +141,8 @@ def test_numbers_that_begin_as_whole_ones(folder: Path) -> None:
     ("name", "content", "expected"),
     [
         ("none.csv", None, "cannot be read: No such file or directory"),
-        ("log.xlsx", b"", "expected a file that ends in .csv or .parquet"),
+        ("log.ods", b"", "expected a file that ends in .csv, .tsv, .txt, .parquet, .xlsx, or minari:NAME"),
+        ("log.xlsx", b"", "is damaged, or no Excel file: "),
         ("empty.csv", b"", "is damaged, or no csv file: "),
         ("no.parquet", b"theta,rho\n1,2\n", "is damaged, or no parquet file: "),
         (

@@ -83,12 +83,32 @@ def test_a_planted_fault_is_found_and_nothing_else(frame: pl.DataFrame, findings
     assert found(frame) == findings
 
 
+SAMPLED = Task.from_dict(CARTPOLE.model_dump(mode="json", exclude_none=True) | {"sampling": {}})
+ambiguous = pl.format("01/02/2024 00:00:{}", step)
+SAMPLED_FAULTS = [
+    ("regular", CLEAN, []),
+    ("gap", altered(time=step + late), ["note gaps"]),
+    ("uneven", altered(time=step + 0.008 * (ROW % 2)), ["note resampled"]),
+    ("slow", altered(time=2 * step), ["warning wrong-interval", "note resampled"]),
+    ("very slow", altered(time=20 * step), ["problem no-transitions"]),
+    ("coarse", altered(time=(ROW % 15 // 2) * 0.025), ["problem duplicate-times", "warning duplicate-times"]),
+    ("dates", altered(time=ambiguous), ["problem ambiguous-dates"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("frame", "findings"), [fault[1:] for fault in SAMPLED_FAULTS], ids=[fault[0] for fault in SAMPLED_FAULTS]
+)
+def test_a_task_that_resamples_says_what_it_did(frame: pl.DataFrame, findings: list[str]) -> None:
+    assert [code for code in found(frame, SAMPLED) if "few-failures" not in code] == findings
+
+
 def test_the_page_lists_all_codes() -> None:
     page = Path(__file__).parents[2] / "docs" / "data.md"
     documented = re.findall(
         r"^\| `([a-z-]+)` \| (?:ok|note|warning|problem)", page.read_text(encoding="utf-8"), re.M
     )
-    planted = {finding.split()[1] for _, _, findings in FAULTS for finding in findings}
+    planted = {finding.split()[1] for _, _, findings in FAULTS + SAMPLED_FAULTS for finding in findings}
     assert set(documented) == planted | {"no-transitions", "action-steps"}
 
 
@@ -117,7 +137,8 @@ def test_messages_count_and_locate() -> None:
         "theta from -0.7 to 0.3 rad; data in 8 of 10 parts of the starts, -0.6 to 0.6, none in 0.36 to 0.6"
     )
     assert message(altered(time=1000 * step)) == (
-        "rows are 25 s apart, but the task says dt = 0.025 s; the times seem to be in milliseconds"
+        "rows are 25 s apart (1,000 dt), but the task says dt = 0.025 s; the times seem to be in "
+        'milliseconds: say time_unit = "ms" in [sampling]'
     )
 
 

@@ -1,4 +1,4 @@
-"""`clearloop data make`, `clearloop data check` and `clearloop data explain`."""
+"""`clearloop data make`, `record`, `check`, `convert` and `explain`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,16 +38,67 @@ def make(
     from clearloop.plants.exploration import make_batch
     from clearloop.task import Task
 
-    if out.suffix.lower() not in FORMATS:
-        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
+    _check_format(out)
     batch = make_batch(Task.load(task), rng=np.random.default_rng(seed), size=size)
     batch.save(out)
     typer.echo(f"{out}: {batch!r}")
 
 
 @data.command()
+def record(
+    environment: Annotated[str, typer.Argument(help="Such as Pendulum-v1.", metavar="ENV_ID")],
+    out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
+    steps: Annotated[int, typer.Option(help="Transitions.", min=1, max=MOST_TRANSITIONS)] = 10_000,
+    seed: Seed = 0,
+) -> None:
+    """Log random actions in a Gymnasium environment.
+
+    Example: clearloop data record Pendulum-v1 --out pendulum.csv
+    """
+    from clearloop.cli.terminal import say
+    from clearloop.data.recording import record as log_of
+    from clearloop.data.write import write
+
+    _check_format(out)
+    frame = log_of(environment, steps, seed)
+    write(frame, out)
+    say(f"{out}: {steps:,} transitions in {frame['episode'].n_unique():,} episodes, random actions")
+    say(f"Next   clearloop init {out} --dt SECONDS, with the environment's time step, drafts a task file")
+
+
+@data.command()
+def convert(
+    file: Annotated[str, typer.Argument(help="A log, as in `data check`.", metavar="FILE")],
+    task: TaskName,
+    out: Annotated[str, typer.Option(help="Where to write it.", metavar="FILE.csv|FILE.parquet|minari:NAME")],
+) -> None:
+    """Write a log as a task reads it: on its grid, with derived states; or as a Minari dataset.
+
+    Example: clearloop data convert log.csv --task task.toml --out minari:plant/logged-v0
+    """
+    from clearloop.data import Batch
+    from clearloop.data.minari_dataset import minari_name, write_minari
+    from clearloop.task import Task
+
+    name = minari_name(out)
+    if name is None:
+        _check_format(Path(out))
+    batch = Batch.load(file, Task.load(task))
+    if name is None:
+        batch.save(out)
+    else:
+        write_minari(batch, name)
+    typer.echo(f"{out}: {batch!r}")
+
+
+def _check_format(out: Path) -> None:
+    if out.suffix.lower() not in FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
+
+
+@data.command()
 def check(
-    file: Annotated[Path, typer.Argument(help="A batch: .csv or .parquet.", metavar="FILE")],
+    file: Annotated[str, typer.Argument(help="A log: .csv, .parquet, .xlsx or minari:NAME.", metavar="FILE")],
     task: TaskName,
     as_json: Json = False,
 ) -> None:

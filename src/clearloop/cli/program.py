@@ -14,6 +14,7 @@ from clearloop.cli.bench import bench
 from clearloop.cli.data import data
 from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
+from clearloop.cli.init import init
 from clearloop.cli.learn import learn
 from clearloop.cli.model import model
 from clearloop.cli.report import report
@@ -56,6 +57,7 @@ def _options(
 
 app.command()(demo)
 app.command()(tasks)
+app.command()(init)
 app.add_typer(data, name="data")
 app.command()(model)
 app.command()(learn)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.data.cells import Flags, Floats, Ints
-from clearloop.data.derivation import derive
 from clearloop.data.episodes import count_failing, last_rows, number_runs, split_rows, summarize
-from clearloop.data.log import read_log
-from clearloop.data.read import from_any, read
+from clearloop.data.preparation import prepare
+from clearloop.data.read import read
+from clearloop.data.resampling import in_unit
 from clearloop.data.transitions import Transitions, make_transitions
 from clearloop.data.write import write
 from clearloop.errors import ClearloopError
@@ -87,18 +87,18 @@ class Batch:
 
     @classmethod
     def load(cls, path: str | Path | Sequence[str | Path], task: Task) -> Self:
-        """CSV or Parquet files; the episodes of several files stay apart."""
+        """Files, or Minari datasets as `minari:NAME`; the episodes of several files stay apart."""
         paths = [path] if isinstance(path, str | Path) else path
         return cls.concatenate([cls.from_frame(read(one), task, source=str(one)) for one in paths])
 
     @classmethod
     def from_frame(cls, frame: Any, task: Task, *, source: str = "data") -> Self:
         """A dataframe of polars, pandas or pyarrow. `source` is what errors call it."""
-        log = read_log(from_any(frame), task.columns)
+        log = prepare(frame, task)
         if log.problems:
             more = f" (and {len(log.problems) - 1} more)" if len(log.problems) > 1 else ""
             raise ClearloopError(f"{source}: {log.problems[0].message}{more}")
-        return cls(task.columns, **{name: getattr(log, name) for name in ARRAYS} | derive(log, task))
+        return cls(task.columns, **{name: getattr(log, name) for name in ARRAYS})
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
@@ -135,7 +135,7 @@ class Batch:
         names = self.columns
         series: dict[str, NDArray[Any]] = {names.episode: self.episodes}
         if self.times is not None:
-            series[names.time] = self.times
+            series[names.time] = in_unit(self.times, names.time_unit)
         series |= dict(zip(names.states, self.states.T, strict=True))
         series |= dict(zip(names.actions, self.actions.T, strict=True))
         if self.setpoints is not None:

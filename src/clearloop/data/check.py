@@ -6,8 +6,8 @@ from clearloop.data.batch import Batch
 from clearloop.data.coverage import check_coverage
 from clearloop.data.episodes import count_failing, summarize
 from clearloop.data.excitation import check_excitation
-from clearloop.data.log import Log, read_log
-from clearloop.data.read import from_any
+from clearloop.data.log import Log
+from clearloop.data.preparation import prepare
 from clearloop.data.report import Finding, Report
 from clearloop.data.sampling import check_sampling
 from clearloop.task import Task
@@ -19,11 +19,11 @@ FEW_FAILURES = 50
 
 def check(data: Any, task: Task) -> Report:
     """Examines a batch, or any dataframe, one that `Batch` refuses included."""
-    log = read_log(data.to_frame() if isinstance(data, Batch) else from_any(data), task.columns)
+    log = prepare(data.to_frame() if isinstance(data, Batch) else data, task)
     episodes = int(log.episodes[-1]) + 1 if len(log.episodes) else 0
     transitions = len(log.episodes) - episodes
     failing = count_failing(log.episodes, log.terminal)
-    findings = list(log.problems)
+    findings = [*log.problems, *log.done]
     if transitions:
         findings += [
             _size(transitions, episodes),

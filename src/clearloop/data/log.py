@@ -10,6 +10,7 @@ import numpy as np
 
 from clearloop.data.cells import Flags, Floats, Ints, flags, numbers, seconds
 from clearloop.data.episodes import last_rows, number_runs
+from clearloop.data.headers import identifier
 from clearloop.data.report import Finding
 from clearloop.errors import did_you_mean, quoted
 from clearloop.task import Columns
@@ -33,10 +34,13 @@ class Log:
     episodes: Ints
     terminal: Flags
     problems: tuple[Finding, ...]
+    done: tuple[Finding, ...] = ()
+    """What was made of it by resampling."""
 
 
 def read_log(frame: "pl.DataFrame", columns: Columns) -> Log:
     missing = [_missing(name, frame.columns) for name in columns.needed if name not in frame.columns]
+    twice = [_twice(name) for name in columns.needed if f"{name}_duplicated_0" in frame.columns]
     terminal, odd_flags = _terminal(frame, columns.terminal)
     episodes, torn = _episodes(frame, columns.episode, terminal)
     cells, odd_cells = _cells(frame, columns, last_rows(episodes))
@@ -57,16 +61,27 @@ def read_log(frame: "pl.DataFrame", columns: Columns) -> Log:
         times=times,
         episodes=episodes,
         terminal=terminal,
-        problems=(*missing, *_size(episodes), *odd_flags, *torn, *odd_cells, *disorder),
+        problems=(*missing, *twice, *_size(episodes), *odd_flags, *torn, *odd_cells, *disorder),
     )
 
 
 def _missing(name: str, there: list[str]) -> Finding:
     listed = ", ".join(quoted(column) for column in there[:MOST_COLUMNS_LISTED])
     listed += ", …" * (len(there) > MOST_COLUMNS_LISTED)
-    hint = did_you_mean(name, there) or ";"
+    hint = _same_but_unit(name, there) or did_you_mean(name, there) or ";"
     message = f"no column {quoted(name)}{hint} the columns are: {listed}; the task's [data] can rename them"
     return Finding("problem", "missing-column", message, {"column": name, "columns": there})
+
+
+def _same_but_unit(name: str, there: list[str]) -> str:
+    """`Temperature 1 (degC)` for `temperature_1`."""
+    same = (column for column in there if identifier(column).casefold() == identifier(name).casefold())
+    return next((f"; did you mean {quoted(column)}?" for column in same), "")
+
+
+def _twice(name: str) -> Finding:
+    what = f"two columns are called {quoted(name)}; rename one of them"
+    return Finding("problem", "missing-column", what, {"column": name})
 
 
 def _size(episodes: Ints) -> list[Finding]:
@@ -100,14 +115,15 @@ def _episodes(frame: "pl.DataFrame", name: str, terminal: Flags) -> tuple[Ints, 
 def _cells(frame: "pl.DataFrame", columns: Columns, last: Flags) -> tuple[dict[str, Floats], list[Finding]]:
     """An episode's last row needs neither an action nor a reward: no step follows."""
     never = np.zeros(len(frame), dtype=np.bool_)
-    may_be_empty = dict.fromkeys((*columns.states, *columns.setpoints), never)
+    read = [name for name in columns.states if name in columns.needed]  # the others are derived
+    may_be_empty = dict.fromkeys((*read, *columns.setpoints), never)
     may_be_empty |= dict.fromkeys((*columns.actions, columns.reward), last)
     cells, findings = {}, []
     for name in (name for name in may_be_empty if name in frame.columns):
         cells[name], found = numbers(frame[name], may_be_empty[name])
         findings += found
     if columns.time in frame.columns:
-        cells[columns.time], found = seconds(frame[columns.time])
+        cells[columns.time], found = seconds(frame[columns.time], columns.time_unit)
         findings += found
     return cells, findings
 

@@ -22,6 +22,8 @@ class Columns(NamedTuple):
     terminal: str
     needed: tuple[str, ...]
     """Columns that a log must have; the others are read where they are there."""
+    time_unit: float = 1.0
+    """Seconds that a one in the time column stands for."""
 
 
 def map_columns(
@@ -46,7 +48,10 @@ def map_columns(
         states=tuple(role[name] for name in states),
         actions=tuple(role[name] for name in actions),
         setpoints=logged,
-        **{name: role[name] for name in ROLES},
+        time=role["time"],
+        episode=role["episode"],
+        reward=role["reward"],
+        terminal=role["terminal"],
         needed=tuple(dict.fromkeys([*(role[name] for name in needed), *logged])),
     )
 

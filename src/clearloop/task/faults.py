@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from clearloop.errors import quoted
 
-TABLES = ("states", "actions", "reward", "starts", "plant", "exploration", "data")
+TABLES = ("states", "actions", "reward", "starts", "plant", "exploration", "data", "sampling")
 
 
 class Fault(NamedTuple):

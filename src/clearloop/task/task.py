@@ -17,6 +17,7 @@ from clearloop.task.faults import Fault, faults_of, first_of
 from clearloop.task.file import parse_toml, read_task
 from clearloop.task.plant import NOTHING, Inlined, hidden_names, inline, signal_names
 from clearloop.task.reward import Reward, lower_failure, lower_reward, reward_faults
+from clearloop.task.sampling import Sampling
 from clearloop.task.scope import Scope, name_faults
 from clearloop.task.signals import signal_faults
 from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
@@ -55,6 +56,7 @@ class Task(Table):
     signals: Annotated[dict[str, Signal], Field(max_length=MOST_NAMES)] = Field({})
     exploration: Exploration | None = None
     data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
+    sampling: Sampling | None = None
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> Self:
@@ -277,6 +279,7 @@ class Task(Table):
     @cached_property
     def columns(self) -> Columns:
         """The names that a log has for all this."""
-        return map_columns(
+        columns = map_columns(
             self.data, self.state_names, self.action_names, self.setpoints, self.reward.column, self.derived
         )
+        return columns._replace(time_unit=self.sampling.seconds) if self.sampling else columns

@@ -1,0 +1,189 @@
+"""`clearloop init`: from a log that nobody has explained yet to a task file."""
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.data.plan import Wishes
+    from clearloop.data.roles import Guess
+
+GOAL = re.compile(r"\s*(?P<state>.+?)(\s+at\s+(?P<value>\S+))?\s+within\s+(?P<tolerance>\S+)\s*")
+
+
+def init(
+    log: Annotated[str, typer.Argument(help="A log: .csv, .parquet, .xlsx or minari:NAME.", metavar="LOG")],
+    state: Annotated[
+        list[str] | None, typer.Option(help="A measured column; repeatable.", metavar="COLUMN")
+    ] = None,
+    action: Annotated[
+        list[str] | None, typer.Option(help="A column that was set; repeatable.", metavar="COLUMN")
+    ] = None,
+    setpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="What a state should be: a column or a number.", metavar="STATE=COLUMN|NUMBER"),
+    ] = None,
+    external: Annotated[
+        list[str] | None, typer.Option(help="Seen, but not to be predicted; repeatable.", metavar="COLUMN")
+    ] = None,
+    velocity: Annotated[
+        list[str] | None,
+        typer.Option(help="Derive a state's velocity, through a filter.", metavar="STATE[:SECONDS]"),
+    ] = None,
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(help="How near is near enough.", metavar='"STATE [at VALUE] within TOLERANCE"'),
+    ] = None,
+    limits: Annotated[list[str] | None, typer.Option(help="Of an action.", metavar="ACTION=LOW,HIGH")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The column that tells the time.", metavar="COLUMN")
+    ] = None,
+    episode: Annotated[
+        str | None, typer.Option(help="The column that tells episodes apart.", metavar="COLUMN")
+    ] = None,
+    dt: Annotated[
+        float | None, typer.Option(help="Seconds between two actions; found in the log if not given.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The task file; named after the log if not given.", metavar="FILE.toml"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the task file.")] = False,
+) -> None:
+    """Look at a log, ask what is what, and write a task file for it.
+
+    Example: clearloop init log.csv --action valve --setpoint level=1.5 --goal "level within 0.05"
+    """
+    from clearloop.cli.terminal import say, table
+    from clearloop.data import read
+    from clearloop.data.draft import draft
+    from clearloop.data.plan import Wishes
+    from clearloop.data.planning import make_plan
+    from clearloop.data.roles import guess_roles
+    from clearloop.data.survey import survey
+    from clearloop.files import whole_file
+    from clearloop.task import Task
+
+    target = out or Path(re.sub(r"[^\w-]+", "_", Path(log.removeprefix("minari:")).stem).strip("_") + ".toml")
+    _check_target(target, force)
+    goals = [_goal(text) for text in goal or ()]
+    wishes = Wishes(
+        states=state or (),
+        actions=action or (),
+        external=external or (),
+        setpoints=dict(_assignment(text, "--setpoint") for text in setpoint or ())
+        | {state: value for state, value, _ in goals if value is not None},
+        velocities=dict(map(_velocity, velocity or ())),
+        tolerances={state: tolerance for state, _, tolerance in goals},
+        limits=dict(map(_limits, limits or ())),
+        time=time,
+        episode=episode,
+        dt=_positive(dt),
+    )
+    guesses = guess_roles(survey(read(log)))
+    try:
+        plan = None if _on_terminal() else make_plan(guesses, wishes)
+        table(("column", "values", "role", "why"), [_row(guess) for guess in guesses])
+        plan = plan or make_plan(guesses, _ask(guesses, wishes))
+    except ClearloopError as error:
+        raise ClearloopError(f"{log}: {error}") from error
+    text = draft(plan, target.stem, log)
+    Task.from_toml(text, source=str(target))
+    with whole_file(target) as file:
+        file.write(text.encode())
+    say(f"Task   {target}: {len(plan.states)} states, {len(plan.actions)} actions, dt = {plan.dt:g} s")
+    say(f"Next   read it; then clearloop data check {log} --task {target}")
+
+
+def _row(guess: "Guess") -> tuple[str, str, str, str]:
+    role = f"setpoint of {guess.of.name}" if guess.of is not None else guess.role
+    return guess.column.name, guess.column.range, role, guess.why
+
+
+def _check_target(target: Path, force: bool) -> None:
+    if target.suffix != ".toml":
+        raise ClearloopError(f"--out {target}: expected a name that ends in .toml")
+    if target.exists() and not force:
+        raise ClearloopError(f"{target}: is there already: use --out FILE.toml, or --force to overwrite it")
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
+    """What was not given as an option, with the guess as the default."""
+    from dataclasses import replace
+
+    def columns(question: str, role: str) -> list[str]:
+        usual = [guess.column.name for guess in guesses if guess.role == role]
+        answer = typer.prompt(f"{question} (columns, with ; between them)", default="; ".join(usual))
+        return [name.strip() for name in answer.split(";") if name.strip()]
+
+    wishes = replace(wishes, actions=wishes.actions or columns("What is set, the actions", "action"))
+    wishes = replace(wishes, states=wishes.states or columns("What is measured, the states", "state"))
+    setpoints = {guess.of.name: guess.column.name for guess in guesses if guess.of is not None}
+    for name in () if wishes.setpoints else wishes.states:
+        answer = typer.prompt(
+            f"Setpoint of {name} (a column, a number, or - for none)", default=setpoints.get(name, "-")
+        )
+        if answer.strip() != "-":
+            wishes = replace(wishes, setpoints={**wishes.setpoints, name: answer})
+    if not wishes.velocities:
+        answer = typer.prompt("Velocities to derive (states, with ; between them, or -)", default="-")
+        found = [name.strip() for name in answer.split(";") if name.strip() not in ("", "-")]
+        wishes = replace(wishes, velocities=dict(map(_velocity, found)))
+    return wishes
+
+
+def _assignment(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise ClearloopError(f"{option} {text}: expected NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _goal(text: str) -> tuple[str, str | None, float]:
+    """`level at 1.5 within 0.05`."""
+    found = GOAL.fullmatch(text)
+    tolerance = _float(found["tolerance"]) if found else None
+    if found is None or tolerance is None or tolerance < 0:
+        raise ClearloopError(f'--goal {text}: expected "STATE within TOLERANCE", such as "level within 0.05"')
+    return found["state"], found["value"], tolerance
+
+
+def _velocity(text: str) -> tuple[str, float | None]:
+    name, colon, seconds = text.rpartition(":")
+    if not colon:
+        return text, None
+    value = _float(seconds)
+    if value is None or value < 0:
+        raise ClearloopError(f"--velocity {text}: expected STATE, or STATE:SECONDS of the filter")
+    return name, value
+
+
+def _limits(text: str) -> tuple[str, tuple[float, float]]:
+    name, value = _assignment(text, "--limits")
+    ends = [_float(part) for part in value.split(",")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None or not ends[0] < ends[1]:
+        raise ClearloopError(f"--limits {text}: expected ACTION=LOW,HIGH, such as valve=0,100")
+    return name, (ends[0], ends[1])
+
+
+def _positive(dt: float | None) -> float | None:
+    if dt is not None and not 0 < dt < float("inf"):
+        raise ClearloopError(f"--dt {dt:g}: expected seconds, more than 0")
+    return dt
+
+
+def _float(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None

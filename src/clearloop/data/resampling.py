@@ -1,0 +1,176 @@
+"""Rows that are `dt` apart, from a log with jitter and gaps, by the rule of the task's [sampling] table.
+
+A gap begins a new episode. Within one, rows are laid on a grid of `dt` that begins with its first row: states
+by linear interpolation; what is set or comes from outside as it was in the middle of the step, or, where
+several rows fall into one step, actions by their mean over it. A terminal row comes to the next point.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.data.episodes import first_rows, last_rows, number_runs
+from clearloop.data.log import Log
+from clearloop.data.report import Finding
+from clearloop.data.sampling import median, multiple, pace, standstill
+from clearloop.task import Task
+
+REGULAR = 0.01  # of dt: what is closer to the grid is on it
+USUAL_GAP = 5  # steps
+COARSE = 0.1  # share of rows with the time of the row before, above which the clock is useless
+
+
+def resample(log: Log, task: Task) -> Log:
+    """The log itself if there is nothing to do, or nothing to go by."""
+    times = log.times
+    if task.sampling is None or times is None or log.problems:
+        return log
+    gap = task.sampling.gap or USUAL_GAP * task.dt
+    log, count = _split(log, times, gap)
+    steps = np.diff(times)[~last_rows(log.episodes)[:-1]]
+    if not (steps > 0).any():
+        return replace(log, problems=(_only_gaps(times, gap, task.dt),))
+    done = _said_gaps(count, gap, int(log.episodes[-1]) + 1)
+    if task.sampling.resample == "none" or (np.abs(steps - task.dt) <= REGULAR * task.dt).all():
+        return replace(log, done=tuple(done))
+    still = np.count_nonzero(steps == 0) / len(steps)
+    if still > COARSE:
+        return replace(log, problems=(_coarse(still),))
+    return _on_grid(log, times, task, steps, done)
+
+
+def _split(log: Log, times: Floats, gap: float) -> tuple[Log, int]:
+    is_gap = (np.diff(times) > gap * (1 + 1e-9)) & ~last_rows(log.episodes)[:-1]
+    labels = log.episodes + np.concatenate([[0], np.cumsum(is_gap)])
+    return replace(log, episodes=number_runs(labels, log.terminal)), int(np.count_nonzero(is_gap))
+
+
+class Grid(NamedTuple):
+    """Points of time in which rows are wanted, and where they lie among the logged ones."""
+
+    episodes: Ints
+    """[points]"""
+    times: Floats
+    """[points], since the episode's first row."""
+    first: Ints
+    """[points], the first row of the episode."""
+    last: Ints
+    """[points], its last row."""
+
+
+def _on_grid(log: Log, times: Floats, task: Task, steps: Floats, done: list[Finding]) -> Log:
+    dt, unit, usual = task.dt, task.columns.time_unit, median(steps[steps > 0])
+    since = times - times[first_rows(log.episodes)]
+    grid = _grid(since, log.episodes, log.terminal, dt)
+    # Episodes one after the other on one axis, so that a single search finds all places.
+    length = np.bincount(log.episodes, weights=np.append(np.diff(since), 0) * ~last_rows(log.episodes))
+    begin = np.concatenate([[0.0], np.cumsum(length + 3 * dt)])
+    axis = begin[log.episodes] + since
+
+    def row_at(times: Floats) -> Ints:
+        """[points]: the last row that is not after these times."""
+        found = np.searchsorted(axis, begin[grid.episodes] + times + 1e-6 * dt, side="right") - 1
+        return np.clip(found, grid.first, grid.last)
+
+    before = row_at(grid.times)
+    after = np.minimum(before + 1, grid.last)
+    span = since[after] - since[before]
+    weight = np.clip((grid.times - since[before]) / np.where(span > 0, span, 1.0), 0.0, 1.0)
+    middle = row_at(grid.times + dt / 2)
+    near = np.minimum(np.abs(grid.times - since[before]), np.abs(since[after] - grid.times))
+    share = float((near > REGULAR * dt).mean())
+    actions = log.actions[middle]
+    if usual <= dt / 2 * (1 + REGULAR):
+        actions = _means(log.actions, since, grid, before, row_at(grid.times + dt), dt)
+    states = log.states[before] + weight[:, None] * (log.states[after] - log.states[before])
+    outside = [state.external for state in task.states.values()]
+    states[:, outside] = log.states[middle][:, outside]
+    return replace(
+        log,
+        states=states,
+        actions=actions,
+        setpoints=None if log.setpoints is None else log.setpoints[middle],
+        rewards=None if log.rewards is None else log.rewards[middle],
+        times=(times[grid.first] + grid.times) / unit * unit,  # what a file can hold
+        episodes=grid.episodes,
+        terminal=log.terminal[grid.last] & last_rows(grid.episodes),
+        done=(*done, *_said(steps, usual, share, dt)),
+    )
+
+
+def _grid(since: Floats, episodes: Ints, terminal: Flags, dt: float) -> Grid:
+    ends = np.flatnonzero(last_rows(episodes))
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    length = since[ends] / dt
+    whole = np.floor(length + 1e-6)
+    points = (whole + 1 + (terminal[ends] & (length - whole > REGULAR))).astype(np.int64)
+    number = np.repeat(np.arange(len(ends)), points)
+    place = np.arange(len(number)) - np.repeat(np.cumsum(points) - points, points)
+    return Grid(number, np.float64(dt) * place, begins[number], ends[number])
+
+
+def _means(actions: Floats, since: Floats, grid: Grid, here: Ints, there: Ints, dt: float) -> Floats:
+    """[points, A]: over the step from each point, of actions that hold from row to row."""
+    empty = np.asarray(np.isnan(actions).any(axis=1))  # an episode's last row needs no action
+    held = np.where(empty[:, None], np.roll(actions, 1, axis=0), actions)
+    spans = np.maximum(np.diff(since), 0.0)[:, None]  # negative where the next episode begins
+    area = np.concatenate([np.zeros((1, actions.shape[1])), np.cumsum(held[:-1] * spans, axis=0)])
+
+    def until(rows: Ints, times: Floats) -> Floats:
+        return area[rows] + held[rows] * (times - since[rows])[:, None]
+
+    means = (until(there, grid.times + dt) - until(here, grid.times)) / dt
+    means = np.clip(means, np.nanmin(actions, axis=0), np.nanmax(actions, axis=0))  # rounding is no news
+    means[last_rows(grid.episodes) & empty[grid.last]] = np.nan
+    return means
+
+
+def in_unit(times: Floats, unit: float) -> Floats:
+    """Seconds as a file has them, so that reading it gives the same seconds."""
+    if unit == 1.0:
+        return times
+    values = times / unit
+    for near in (np.nextafter(values, -np.inf), np.nextafter(values, np.inf)):
+        values = np.where((values * unit != times) & (near * unit == times), near, values)
+    return values
+
+
+def _said_gaps(count: int, gap: float, episodes: int) -> list[Finding]:
+    if not count:
+        return []
+    what = f"{count:,} gaps of more than {gap:g} s: split there, into {episodes:,} episodes"
+    what = what if count > 1 else f"1 gap of more than {gap:g} s: split there, into {episodes:,} episodes"
+    return [Finding("note", "gaps", what, {"count": count, "gap": gap, "episodes": episodes})]
+
+
+def _said(steps: Floats, usual: float, share: float, dt: float) -> list[Finding]:
+    jitter = float(np.abs(steps - usual).max())
+    how = "actions by their mean over each step" if usual <= dt / 2 * (1 + REGULAR) else "actions held"
+    what = (
+        f"rows came {steps.min():g} to {steps.max():g} s apart (usually {usual:g} s{multiple(usual, dt)}, "
+        f"largest jitter {jitter:.2g} s): resampled to dt = {dt:g} s, states by linear interpolation, {how}; "
+        f"{100 * share:.3g} % of the rows are interpolated"
+    )
+    numbers = {"interval": usual, "jitter": jitter, "interpolated": share, "dt": dt}
+    findings = [Finding("note", "resampled", what, numbers), *standstill(int(np.count_nonzero(steps == 0)))]
+    return findings + (pace(usual, dt) if usual > dt else [])
+
+
+def _only_gaps(times: Floats, gap: float, dt: float) -> Finding:
+    steps = np.diff(times)
+    usual = median(steps[steps > 0]) if (steps > 0).any() else 0.0
+    what = (
+        f"rows are {usual:g} s apart, and more than {gap:g} s is a gap of [sampling], so that no two rows "
+        f"follow each other: correct dt ({dt:g} s), time_unit or gap"
+    )
+    return Finding("problem", "no-transitions", what, {"interval": usual, "gap": gap})
+
+
+def _coarse(share: float) -> Finding:
+    what = (
+        f"{100 * share:.2g} % of the rows have the time of the row before: the clock is too coarse to "
+        "resample by; log fractions of a second, or leave the time column out"
+    )
+    return Finding("problem", "duplicate-times", what, {"share": share})

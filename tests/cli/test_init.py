@@ -1,0 +1,178 @@
+"""`clearloop init`: a log and a few words give a task file that everything else accepts."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from clearloop.data import Batch
+from clearloop.task import Task
+from tests.cli.conftest import Run
+from tests.cli.test_odd_logs import is_one_line
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    rng = np.random.default_rng(0)
+    rows = np.arange(3000)
+    times = np.cumsum(rng.integers(8, 13, 3000))
+    aim = np.where(rows // 300 % 2, 60.0, 30.0)
+    angle = np.convolve(aim + rng.normal(0, 1, 3000), np.ones(20) / 20, "same")
+    drone = {"tempo_ms": times, "angulo_deg": angle, "u_pct": rng.uniform(-20, 60, 3000), "referencia": aim}
+    pl.DataFrame(drone).write_csv(tmp_path / "drone.csv")
+    heater = np.repeat(rng.choice([0.0, 50.0, 100.0], 30), 100)
+    lab = {
+        "Time (sec)": rows + rng.uniform(-0.002, 0.002, 3000),
+        "Heater 1 (%)": heater,
+        "Heater 2 (%)": heater[::-1],
+        "Temperature 1 (degC)": 20 + np.cumsum(heater - heater.mean()) / 1e3,
+        "Temperature 2 (degC)": 25 + np.cumsum(heater[::-1] - heater.mean()) / 1e3,
+        "Set Point 1 (degC)": np.full(3000, 23.0),
+        "Ambient (degC)": 18 + rng.normal(0, 0.1, 3000),
+        "operator": ["Ann"] * 3000,
+    }
+    pl.DataFrame(lab).write_csv(tmp_path / "lab.csv", separator=";", decimal_comma=True)
+    return tmp_path
+
+
+def test_a_task_that_loads_its_log(run: Run, folder: Path) -> None:
+    done = run("init", "drone.csv")
+    assert (done.code, done.err) == (0, "")
+    assert "setpoint of angulo_deg" in done.out
+    task = Task.load("drone.toml")
+    assert (task.state_names, task.action_names, task.dt) == (("angulo",), ("u",), 0.01)
+    assert task.setpoints == {"angulo": "referencia"}
+    assert task.states["angulo"].unit == "deg"
+    assert task.action_limits.tolist() == [[-20, 60]]
+    assert task.sampling is not None
+    assert task.sampling.time_unit == "ms"
+    batch = Batch.load(folder / "drone.csv", task)
+    assert len(batch) > 2900
+    assert run("data", "check", "drone.csv", "--task", "drone.toml").code == 0
+
+
+def test_names_units_and_siblings(run: Run, folder: Path) -> None:
+    assert (
+        run("init", "lab.csv", "--goal", "Temperature 1 within 0.5", "--velocity", "temperature_2:4").code
+        == 0
+    )
+    task = Task.load("lab.toml")
+    names = ("temperature_1", "temperature_2", "temperature_2_dot", "ambient")
+    assert (task.state_names, task.action_names) == (names, ("heater_1", "heater_2"))
+    assert task.dt == 1
+    assert task.setpoints == {"temperature_1": 23.0}
+    assert task.states["ambient"].external
+    assert task.states["temperature_2_dot"].unit == "degC/s"
+    assert task.action_limits.tolist() == [[0, 100], [0, 100]]
+    batch = Batch.load("lab.csv", task)
+    temperature, speed = batch.states[:, 1], batch.states[:, 2]
+    keep = round(np.exp(-1 / 4), 3)
+    rate = np.diff(temperature)
+    expected = [0.0]
+    for value in rate:
+        expected.append(keep * expected[-1] + round(1 - keep, 3) * value)
+    np.testing.assert_allclose(speed, expected, atol=1e-9)
+    assert "its velocity: the difference, through a first-order filter" in (folder / "lab.toml").read_text()
+
+
+def test_what_one_says_counts(run: Run, folder: Path) -> None:
+    options = "--state angulo --action u --setpoint angulo=45 --limits u=-50,80 --dt 0.02 --out t.toml"
+    assert run("init", "drone.csv", *options.split(), "--goal", "angulo within 2.5").code == 0
+    task = Task.load("t.toml")
+    assert task.setpoints == {"angulo": 45.0}
+    assert task.action_limits.tolist() == [[-50, 80]]
+    assert task.dt == 0.02
+    assert "2.5" in (folder / "t.toml").read_text()
+    assert len(Batch.load("drone.csv", task)) < 1600
+
+
+def test_a_file_is_not_overwritten(run: Run, folder: Path) -> None:
+    (folder / "drone.toml").write_text("mine")
+    done = run("init", "drone.csv")
+    assert is_one_line(done)
+    assert "drone.toml: is there already: use --out FILE.toml, or --force" in done.err
+    assert (folder / "drone.toml").read_text() == "mine"
+    assert run("init", "drone.csv", "--force").code == 0
+    assert Task.load("drone.toml").name == "drone"
+
+
+@pytest.mark.usefixtures("folder")
+def test_questions_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clearloop.cli.init._on_terminal", lambda: True)
+    answers = iter(["u_pct", "angulo_deg", "referencia", "angulo"])
+    asked = []
+
+    def prompt(question: str, default: str) -> str:
+        asked.append((question.split(" (")[0], default))
+        return next(answers)
+
+    monkeypatch.setattr("typer.prompt", prompt)
+    assert run("init", "drone.csv").code == 0
+    assert asked == [
+        ("What is set, the actions", "u_pct"),
+        ("What is measured, the states", "angulo_deg"),
+        ("Setpoint of angulo_deg", "referencia"),
+        ("Velocities to derive", "-"),
+    ]
+    assert Task.load("drone.toml").state_names == ("angulo", "angulo_dot")
+
+
+ERRORS = {
+    "init none.csv": "none.csv: cannot be read",
+    "init drone.csv --out x.txt": "--out x.txt: expected a name that ends in .toml",
+    "init drone.csv --state speed": "drone.csv: no column 'speed'; the columns are: 'tempo_ms', ",
+    "init drone.csv --state angul": "drone.csv: no column 'angul'; did you mean 'angulo'?",
+    "init drone.csv --action angulo --state angulo": "column 'angulo_deg' has two roles",
+    "init drone.csv --setpoint angulo": "--setpoint angulo: expected NAME=VALUE",
+    "init drone.csv --setpoint u=3": "drone.csv: no column 'u'; the columns are: 'angulo_deg'",
+    "init drone.csv --setpoint angulo=here": "drone.csv: no column 'here'",
+    "init drone.csv --goal angulo": '--goal angulo: expected "STATE within TOLERANCE"',
+    "init drone.csv --velocity angulo:fast": "--velocity angulo:fast: expected STATE, or STATE:SECONDS",
+    "init drone.csv --limits u=5": "--limits u=5: expected ACTION=LOW,HIGH",
+    "init drone.csv --limits u=5,1": "--limits u=5,1: expected ACTION=LOW,HIGH",
+    "init drone.csv --limits w=0,1": "no column 'w'; the columns are: 'u_pct'",
+    "init drone.csv --dt 0": "--dt 0: expected seconds, more than 0",
+    "init drone.csv --dt nan": "--dt nan: expected seconds, more than 0",
+    "init lab.csv --state operator": "lab.csv: column 'operator' holds text, not numbers",
+    "init still.csv": "still.csv: cannot tell which column is the action: give --action COLUMN",
+    "init still.csv --action u --setpoint level=1": "column 'u' never changes: nothing tells what it does",
+    "init timeless.csv": "no column tells the time: give the seconds between two rows as --dt",
+    "init timeless.csv --dt 1": "nothing says what is wanted: give --setpoint level=VALUE",
+    "data record None-v0 --out x.csv": "None-v0: no such Gymnasium environment here",
+    "data record Blackjack-v1 --out x.csv": "Blackjack-v1: observes ",
+    "data record Pendulum-v1 --out x.txt": "--out x.txt: expected a name that ends in .csv or .parquet",
+    "data convert drone.csv --task cartpole --out x.txt": "--out x.txt: expected a name that ends in .csv",
+}
+
+
+@pytest.mark.parametrize("command", ERRORS)
+def test_an_error_is_one_line(run: Run, folder: Path, command: str) -> None:
+    (folder / "still.csv").write_text("t,level,u\n0,1,5\n1,2,5\n2,4,5\n")
+    (folder / "timeless.csv").write_text("level,u\n1,5\n2,4\n4,5\n")
+    before = sorted(folder.iterdir())
+    done = run(*command.split())
+    assert ERRORS[command] in done.err
+    assert is_one_line(done)
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_environment_becomes_a_task(run: Run) -> None:
+    assert run("data", "record", "Pendulum-v1", "--steps", "450", "--out", "one.csv").code == 0
+    done = run("data", "record", "Pendulum-v1", "--steps", "450", "--out", "two.csv")
+    assert "450 transitions in 3 episodes, random actions" in done.out
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+    assert run("init", "one.csv", "--dt", "0.05").code == 0
+    task = Task.load("one.toml")
+    assert (task.state_names, task.action_names) == (("obs_0", "obs_1", "obs_2"), ("action_0",))
+    assert task.reward.column == "reward"
+    batch = Batch.load("one.csv", task)
+    assert (len(batch), batch.episode_count) == (450, 3)
+    assert run("data", "record", "CartPole-v1", "--steps", "100", "--out", "pole.parquet").code == 0
+    frame = pl.read_parquet("pole.parquet")
+    assert set(frame["action_0"].drop_nulls()) == {0.0, 1.0}
+    assert frame["terminal"].sum() >= 3

@@ -27,6 +27,12 @@ def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
         raise ClearloopError(
             f"{run.path}: a run of 'clearloop {asked.get('command')}', which has no front to show"
         )
+    if description["status"] == "refused":
+        reasons = description["doubts"]
+        raise ClearloopError(
+            f"{run.path}: no front: not from this data: because {reasons[0]['message']};"
+            f" to search all the same: {how_to_resume(asked['task'], run)} --force"
+        )
     if description["status"] != "finished":
         how = "was interrupted" if description["status"] == "interrupted" else "is running, or was killed"
         raise ClearloopError(
@@ -50,6 +56,7 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
         "simplest": front.entries[front.simplest].controller,
         "best": front.entries[front.best].controller,
         "pick": description["pick"],
+        "doubts": description.get("doubts", []),
         "front": [asdict(entry) for entry in front.entries],
         "published": [asdict(known) for known in front.published],
     }
@@ -58,6 +65,8 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
 def print_front(run: "RunDirectory") -> None:
     front, description = read_front(run)
     say(headline(front), indent="")
+    for doubt in description.get("doubts", []):
+        typer.secho(f"FORCED     this data cannot support a controller: {doubt['message']}", fg="red")
     typer.echo()
     _print_table(front, description["task"]["actions"])
     typer.echo()

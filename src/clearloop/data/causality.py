@@ -58,9 +58,9 @@ class Sight:
     def fading(self) -> bool:
         """Whether states do not follow from the row before."""
         past = Lags(np.hstack([self.course.states, self.curved, self.course.actions]), range(1, 2))
-        found = influence(self.course, self.course.states, [past], [], 1)
+        left = unexplained(self.course, self.course.states, [past], 1)
         moving = np.any(self.course.states, axis=0)
-        return found.share.size > 0 and bool(np.all(found.share[moving] < RELATED))
+        return left.size > 0 and bool(np.all(left[moving] > 1 - RELATED)) and bool(moving.any())
 
     def effect(self, i: int, lags: int) -> Influence:
         """Of an action's last so many values on all states; the states, the values before and other actions

@@ -29,9 +29,10 @@ class Course:
         chosen = _pieces(len(log.states))
         states, actions, setpoints = (array[chosen] for array in (log.states, log.actions, _setpoints(log)))
         episodes, terminal = log.episodes[chosen], log.terminal[chosen]
-        acted = np.isfinite(actions).all(axis=1)
+        acted = np.asarray(np.isfinite(actions).all(axis=1))
         # What failure leaves behind says nothing of the dynamics.
-        known = ~terminal & np.isfinite(np.hstack([states, setpoints])).all(axis=1)
+        known = ~terminal
+        known &= np.isfinite(np.hstack([states, setpoints])).all(axis=1)
         begins = np.ones(len(states), np.bool_)
         begins[1:] = (episodes[1:] != episodes[:-1]) | (np.diff(chosen) != 1) | ~acted[:-1] | ~known[:-1]
         age = np.arange(len(states)) - np.maximum.accumulate(np.where(begins, np.arange(len(states)), 0))

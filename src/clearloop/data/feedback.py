@@ -73,14 +73,16 @@ def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) ->
     products = np.concatenate([some[:, [j]] * some[:, : j + 1] for j in range(some.shape[1])], axis=1)
     cubes = np.concatenate([products * some[:, [j]] for j in range(some.shape[1])], axis=1)
     levels = [_law(terms, values) for terms in (now, np.hstack([now, products, cubes]))]
-    found = [
-        law for law in levels
-        if law and law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED
-    ]  # fmt: skip
+    found = [law for law in levels if law and _determines(law, own, values)]
     with_memory = _law(np.hstack([now, before, own[:, :1]]), values)
     if with_memory and _added(own, with_memory.asked, values) >= DETERMINED:
         found.append(with_memory)
     return max(found, key=lambda law: law.explained, default=None)
+
+
+def _determines(law: Law, own: Floats, values: Floats) -> bool:
+    """Without noise, a loop's own actions tell the next one: then only an exact law is proof."""
+    return law.explained >= EXACT or (law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED)
 
 
 def _law(terms: Floats, values: Floats) -> Law | None:

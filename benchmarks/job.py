@@ -18,6 +18,7 @@ from clearloop.kernels.layout import (
     ACTIVATIONS,
     CLASSES,
     LINEAR,
+    MOVED,
     NETWORKS,
     PROGRAM,
     Dynamics,
@@ -93,6 +94,8 @@ def engine_system(workload: Workload) -> System:
     none = {"code": np.zeros(0, np.int32), "operand": np.zeros(0, np.float32)}
     dynamics = Dynamics(
         kind=NETWORKS,
+        ways=np.full(STATES, MOVED),
+        order=np.zeros(0, np.int64),
         networks=lower([layers for member in workload.dynamics for layers in member], DYNAMICS),
         **none,
         spans=np.zeros(STATES + 1, np.int64),

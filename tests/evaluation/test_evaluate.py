@@ -100,5 +100,5 @@ def test_a_summary_for_programs_and_one_for_people() -> None:
 
 def test_a_task_without_a_plant_has_nothing_to_evaluate_on() -> None:
     task = Task.from_toml(TEXT[: TEXT.index("[plant]")])
-    with pytest.raises(ClearloopError, match=r"task 'mixer' has no \[plant\] with derivatives"):
+    with pytest.raises(ClearloopError, match=r"task 'mixer' has no \[plant\] with equations"):
         evaluate(GAINS, task, starts=1)

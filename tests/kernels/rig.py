@@ -8,8 +8,9 @@ import numpy as np
 
 from clearloop.expression import Expression, Variable, parse, substitute
 from clearloop.kernels.engine import System, roll_out
-from clearloop.kernels.layout import DERIVATIVE, FORMULA, PROGRAM, Dynamics, Job, Policies, Reward
-from clearloop.plants.lowering import empty_networks, lower_programs
+from clearloop.kernels.layout import DERIVATIVE, FORMULA, MOVED, PROGRAM, Dynamics, Job, Policies, Reward
+from clearloop.plants.lowering import empty_networks
+from clearloop.programs import lower_programs
 
 
 def policies_of(kind: int, numbers: Any, limits: Any, dtype: Any, sizes: Sequence[int] = ()) -> Policies:
@@ -72,6 +73,8 @@ class Rig:
         code, operand, spans = lower_programs([parse(text) for text in derivatives], self.frame, self.dtype)
         return Dynamics(
             kind=DERIVATIVE,
+            ways=np.full(len(derivatives), MOVED),
+            order=np.zeros(0, np.int64),
             networks=empty_networks(self.dtype),
             code=code,
             operand=operand,

@@ -1,6 +1,7 @@
 """FPSRL: vectors, populations and files are the same rules; twins on symmetric tasks; a front over counts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_units_do_not_matter() -> None:
     plain, log = PROBLEMS["symmetric"], PROBLEMS["symmetric"].batch
     small = Batch(log.columns, log.states * 1000, log.actions, log.episodes, log.terminal)
     other = make_problem(plain.task, small, make_model(plain.task, U, V * 1000), starts=16)
-    other.starts = plain.starts * 1000
+    other.scenarios = replace(plain.scenarios, starts=plain.scenarios.starts * 1000)
     vectors = drawn(RuleForm(plain, 4), 8)
     costs, others = (each.penalties(RuleForm(each, 4).encode(vectors), starts=16) for each in (plain, other))
     assert others == pytest.approx(costs * 1000, rel=1e-2)

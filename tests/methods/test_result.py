@@ -6,8 +6,8 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.methods import BUDGETS, Candidate, Problem, Result
 from clearloop.methods.learning import read_budget
-from clearloop.methods.problem import draw_starts
 from clearloop.methods.result import JUDGED_STARTS, judge
+from clearloop.plants.scenarios import Scenarios
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
 
 TASK = make_task(2)
@@ -66,8 +66,8 @@ def test_budgets_have_names() -> None:
 
 def test_starts_come_from_the_log_where_the_task_names_no_box() -> None:
     boxless = make_task(2, starts={"from": "batch"})
-    starts = draw_starts(boxless, make_log(boxless, U, V), 50, np.random.default_rng(1))
-    assert {tuple(start) for start in starts} <= {tuple(state) for state in BATCH.states}
+    starts = Scenarios.drawn(boxless, make_log(boxless, U, V), 50, np.random.default_rng(1))
+    assert {tuple(start[:2]) for start in starts.starts} <= {tuple(state) for state in BATCH.states}
 
 
 def test_a_problem_counts_steps_and_uses_what_there_is() -> None:

@@ -26,7 +26,15 @@ def made_up_steps(seed: int, n_failing: int = 30, noise: float = 0.02, reset: fl
     failing = np.arange(1000) < n_failing
     if reset is not None:
         after[failing, 1] = reset
-    return Steps(after, window, np.zeros((1000, 2)), np.where(failing, -1.0, 0.0), failing)
+    return Steps(
+        after,
+        window,
+        np.zeros((1000, 0)),
+        np.zeros((1000, 2)),
+        np.zeros((1000, 2)),
+        np.where(failing, -1.0, 0.0),
+        failing,
+    )
 
 
 @settings(max_examples=30, deadline=None)

@@ -74,7 +74,9 @@ def test_a_reward_that_only_failing_steps_have_tells_failure(
 ) -> None:
     rewards = np.array([*of_failing, *of_others])
     nothing = np.zeros((len(rewards), 1))
-    steps = Steps(nothing, nothing, nothing, rewards, np.arange(len(rewards)) < len(of_failing))
+    steps = Steps(
+        nothing, nothing, nothing[:, :0], nothing, nothing, rewards, np.arange(len(rewards)) < len(of_failing)
+    )
     assert find_failing(steps, np.array([0.0, -0.1, -1.0])).tolist() == told
 
 

@@ -46,7 +46,7 @@ def test_cartpole_moves_as_the_facts_say(theta: float, theta_dot: float, force: 
     turning = (total * 9.81 * math.sin(theta) - h * math.cos(theta)) / denominator
     expected = [theta_dot, turning, 0.5, (h - mass * half * turning * math.cos(theta)) / total]
     state = {"theta": theta, "theta_dot": theta_dot, "rho": 1.0, "rho_dot": 0.5, "force": force}
-    assert [at(rate, **state) for rate in Task.load("cartpole").derivatives] == pytest.approx(
+    assert [at(rate, **state) for rate in Task.load("cartpole").plant_derivatives.values()] == pytest.approx(
         expected, rel=1e-13
     )
 
@@ -132,7 +132,7 @@ def test_json_gives_an_equal_task(text: str) -> None:
 
 def test_the_contract_of_a_file_with_a_plant_elsewhere() -> None:
     assert Task.from_toml(GYMNASIUM).gymnasium == "Tank-v0"
-    assert Task.from_toml(GYMNASIUM).derivatives == ()
+    assert Task.from_toml(GYMNASIUM).plant_derivatives == {}
     assert Task.from_toml(LEARNED).reward_expression is None
     assert Task.from_toml(SMALL).failure_condition is None
 
@@ -141,7 +141,7 @@ def test_where_may_use_what_stands_before() -> None:
     derivative = (
         '[plant.where]\na = 2\nb = "a*level"\n[plant.derivative]\nlevel = "b - valve"\nflow = "b/a"\n'
     )
-    first, second = Task.from_toml(SMALL + derivative).derivatives
+    first, second = Task.from_toml(SMALL + derivative).plant_derivatives.values()
     assert to_text(first) == "2*level - valve"
     assert to_text(second) == "2*level/2"
 

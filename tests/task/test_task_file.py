@@ -117,7 +117,7 @@ WRONG = [
     ([("[-0.6, 0.6]", '"batch"')], "[starts] theta: expected two numbers, the smaller first"),
     ([("substeps = 10", "substeps = 0")], "[plant] substeps: expected a whole number from 1 to 10,000"),
     ([('theta_dot = "theta_ddot"', "")], "[plant] derivative: missing state 'theta_dot'"),
-    ([('theta_dot = "theta_ddot"', 'x = "1"')], "[plant] derivative: unknown state 'x'"),
+    ([('theta_dot = "theta_ddot"', 'x = "1"')], "[plant] derivative: missing state 'theta_dot'"),
     (
         [("= { theta_dot = 0.0", "= { thetadot = 0.0")],
         "[plant] on_failure: unknown state 'thetadot'; did you mean",

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.reading import Known, check_names
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable, is_name
 from clearloop.expression.meanings import READ_LIMIT
+from clearloop.programs.features import Features
 from clearloop.task import Task
 from clearloop.task.tables import Limits, Positive, Table, expecting
 

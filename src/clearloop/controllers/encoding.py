@@ -7,11 +7,11 @@ import numpy as np
 
 from clearloop.controllers.controller import Controller
 from clearloop.controllers.equation import Equation
-from clearloop.controllers.features import Features
 from clearloop.errors import ClearloopError
 from clearloop.expression import Program
 from clearloop.expression import encode as encode_formula
 from clearloop.kernels.layout import FUZZY, GREEDY, LINEAR, NETWORK, PID, PROGRAM, Policies
+from clearloop.programs.features import Features
 from clearloop.task import Task
 
 _KINDS = {

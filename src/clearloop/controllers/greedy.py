@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from clearloop.controllers.controller import Coefficient
-from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.network import FUNCTIONS, Layered, check_layers
 from clearloop.controllers.reading import read_variable
 from clearloop.errors import ClearloopError
+from clearloop.programs.features import Features
 
 MOST_CHOICES = 4_096
 

@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from clearloop.controllers.controller import Coefficient, Controller
-from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.reading import Known, read_variable
 from clearloop.expression import OPERATIONS, Call, Number, Variable, simplify, to_text
+from clearloop.programs.features import Features
 
 Gains = Annotated[dict[str, Coefficient], Field(min_length=1)]
 

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from clearloop.controllers.controller import Coefficient, Controller
-from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.reading import Known, read_variable
 from clearloop.errors import ClearloopError
 from clearloop.expression import Variable
 from clearloop.kernels.layout import ACTIVATIONS
+from clearloop.programs.features import Features
 from clearloop.task.tables import Table, Text
 
 WIDEST, DEEPEST = 10_000, 16  # with coefficients of at most 1e12, no sum exceeds the largest double

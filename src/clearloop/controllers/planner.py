@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 from pydantic import Field, PrivateAttr, Strict, model_validator
 
 from clearloop.controllers.controller import Controller
-from clearloop.controllers.features import Features
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.reading import Known
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
+from clearloop.programs.features import Features
 from clearloop.task.tables import Text, expecting
 
 Count = Annotated[int, Strict(), Field(ge=1, le=10_000), expecting("a whole number from 1 to 10,000")]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.data.derivation import derive
 from clearloop.data.episodes import count_failing, last_rows, number_runs, split_rows, summarize
 from clearloop.data.log import read_log
 from clearloop.data.read import from_any, read
@@ -97,7 +98,7 @@ class Batch:
         if log.problems:
             more = f" (and {len(log.problems) - 1} more)" if len(log.problems) > 1 else ""
             raise ClearloopError(f"{source}: {log.problems[0].message}{more}")
-        return cls(task.columns, **{name: getattr(log, name) for name in ARRAYS})
+        return cls(task.columns, **{name: getattr(log, name) for name in ARRAYS} | derive(log, task))
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:

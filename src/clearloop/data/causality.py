@@ -43,14 +43,16 @@ class Sight:
 
     def __init__(self, course: Course, task: Task) -> None:
         self.course, self.task = course, task
+        self.measured = [task.state_names.index(name) for name in task.predicted]
+        """states that a model must predict"""
         n_states, n_actions = course.states.shape[1], course.actions.shape[1]
         self.back = max(task.history, LOOKED_BACK)
         room = len(course) // (12 * (n_actions + 1)) - self.back * n_states
         self.delays: int = max(1, min(LONGEST_DELAY, course.length // 3 - self.back, room))
         """lags of an action that are looked at"""
         self.deep = max(self.back, self.delays)
-        self.changes = course.states - np.roll(course.states, 1, axis=0)
-        """[n, S] since the row before; of no meaning in the first row of a stretch"""
+        self.changes = (course.states - np.roll(course.states, 1, axis=0))[:, self.measured]
+        """[n, measured] since the row before; of no meaning in the first row of a stretch"""
         pairs = [course.states[:, [j]] * course.states[:, : j + 1] for j in range(min(n_states, 6))]
         self.curved = np.concatenate(pairs, axis=1)
         """[n, pairs] products of states, which a linear law leaves out"""
@@ -58,8 +60,9 @@ class Sight:
     def fading(self) -> bool:
         """Whether states do not follow from the row before."""
         past = Lags(np.hstack([self.course.states, self.curved, self.course.actions]), range(1, 2))
-        left = unexplained(self.course, self.course.states, [past], 1)
-        moving = np.any(self.course.states, axis=0)
+        states = self.course.states[:, self.measured]
+        left = unexplained(self.course, states, [past], 1)
+        moving = np.any(states, axis=0)
         return left.size > 0 and bool(np.all(left[moving] > 1 - RELATED)) and bool(moving.any())
 
     def effect(self, i: int, lags: int) -> Influence:
@@ -79,7 +82,7 @@ class Sight:
         return influence(course, self.changes, drivers, given, self.deep)
 
     def left(self, history: int, deep: int) -> Floats:
-        """[S] share of the states' changes that so many rows do not explain, linearly; none if too short."""
+        """[measured] share of changes that so many rows do not explain, linearly; none if too short."""
         course = self.course
         past = [Lags(np.hstack([course.states, course.actions]), range(1, history + 1))]
         return unexplained(course, self.changes, [*past, Lags(self.curved, range(1, 2))], deep)
@@ -90,7 +93,7 @@ class Sight:
         """
         course = self.course
         action, lags = course.actions[:, [i]], range(1, self.back + 1)
-        for j in range(course.states.shape[1]):
+        for j in self.measured:
             state, rest = course.states[:, [j]], np.delete(course.states, j, axis=1)
             others = np.hstack([course.actions, rest])
             own = [Lags(state, lags)]
@@ -132,10 +135,10 @@ def _memory(sight: Sight, task: Task) -> Iterator[Finding]:
             f"{100 * (1 - max(float(share), 0.0)):.3g} %" for share in (left[0][state], left[-1][state])
         )
         what = (
-            f"{task.state_names[state]} depends on what was before: with history = {rows}, a linear model "
+            f"{task.predicted[state]} depends on what was before: with history = {rows}, a linear model "
             f"explains {after} of its change, with history = {task.history} only {before}"
         )
-        yield Finding("warning", "short-history", what, {"name": task.state_names[state], "history": rows})
+        yield Finding("warning", "short-history", what, {"name": task.predicted[state], "history": rows})
 
 
 def _action(sight: Sight, task: Task, i: int, name: str) -> Iterator[Finding]:

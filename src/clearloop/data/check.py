@@ -1,11 +1,13 @@
 """`clearloop data check`: all that is wrong with a log, or good to know before learning from it."""
 
+from dataclasses import replace
 from typing import Any
 
 from clearloop.data.batch import Batch
 from clearloop.data.causality import check_causality
 from clearloop.data.course import Course
 from clearloop.data.coverage import check_coverage
+from clearloop.data.derivation import derive
 from clearloop.data.episodes import count_failing, summarize
 from clearloop.data.excitation import check_excitation
 from clearloop.data.kinship import check_rates
@@ -30,6 +32,8 @@ def check(data: Any, task: Task) -> Report:
     transitions = len(log.episodes) - episodes
     failing = count_failing(log.episodes, log.terminal)
     findings = list(log.problems)
+    if not findings:
+        log = replace(log, states=derive(log, task).get("states", log.states))
     if transitions:
         course = Course.of(log)
         excitation = list(check_excitation(log, course, task))

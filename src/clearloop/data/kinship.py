@@ -28,9 +28,11 @@ def check_rates(log: Log, task: Task) -> Iterator[Finding]:
 def pairs(task: Task) -> Iterator[tuple[int, int]]:
     """Which state is the rate of which: by name; or by unit, if only one of them fits."""
     names = list(task.state_names)
-    units = [state.unit for state in task.states.values()]
+    units = [state.unit if name in task.predicted else "" for name, state in task.states.items()]
     for j, name in enumerate(names):
-        by_name = [k for k, other in enumerate(names) if k != j and _is_rate(name, other)]
+        if name not in task.predicted:
+            continue
+        by_name = [k for k, other in enumerate(names) if other in task.predicted and _is_rate(name, other)]
         by_unit = [k for k, unit in enumerate(units) if unit and units[j] == f"{unit}/s"]
         twins = units.count(units[j])
         if len(by_name) == 1:

@@ -16,9 +16,9 @@ from clearloop.controllers import Controller, encode
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
 from clearloop.diagnosis.rounding import rounded
-from clearloop.evaluation.setup import make_job, make_system, window
+from clearloop.evaluation.setup import find_scenarios, make_system, window
 from clearloop.kernels.engine import roll_out
-from clearloop.plants.setpoints import setpoint_table
+from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -89,19 +89,24 @@ def cover(
     task: Task,
     region: Region,
     *,
-    starts: Floats,
+    starts: Scenarios | Floats,
     surrogate: Surrogate | None = None,
     members: Sequence[int] | None = None,
 ) -> Coverage:
-    """From `starts` [N, S], on members of the model that the controller was found with, or on the plant."""
+    """On members of the model that the controller was found with, or on the plant.
+
+    `starts`: situations, or states [N, S].
+    """
     controller = controller.for_task(task)
     rows = window(task, [controller])
-    job = make_job(task, starts, setpoint_table(task, task.horizon, controller.setpoint), rows)
+    view = task.unveiled if surrogate is None else task
+    job = find_scenarios(task, controller, starts, surrogate is None).job(task, rows)
     system = make_system(task, surrogate, rows, members)
-    rollout = roll_out(encode([controller], task, history=rows), system, job, trajectories=True)
-    states = np.asarray(rollout.states)[:, 0, :, :-1]  # [M, N, T, S]
+    rollout = roll_out(encode([controller], view, history=rows), system, job, trajectories=True)
+    courses = np.asarray(rollout.states)[:, 0, :, :, : len(task.states)]
+    states = courses[:, :, :-1]  # [M, N, T, S]
     stopped = rollout.failed[:, 0, :, None] & system.dynamics.absorbing
-    running = ~(_standing(np.asarray(rollout.states)[:, 0]) & stopped)
+    running = ~(_standing(courses) & stopped)
     visited = states[running]
     distances = np.zeros(running.shape)
     distances[running] = region.distances(visited)

@@ -13,7 +13,7 @@ from clearloop.diagnosis.linearisation import Linearisation, linearise
 from clearloop.diagnosis.robustness import Robustness, disturb
 from clearloop.diagnosis.starts import StartMap, map_starts
 from clearloop.diagnosis.step_response import StepResponse, step_responses
-from clearloop.methods.problem import draw_starts
+from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -68,23 +68,25 @@ def diagnose(
     controller: Controller, task: Task, *, batch: Batch, surrogate: Surrogate, rng: np.random.Generator
 ) -> Diagnosis:
     """Some seconds. The same generator gives the same diagnosis; give equal ones to compare controllers."""
-    controller = controller.for_task(task)
+    controller = aimed(controller.for_task(task), task, batch)
     on, model, members = "system", None, None
-    if not task.derivatives or task.reward_expression is None:
+    whole = task.unveiled is task  # what a start is, all of its states tell
+    if not task.simulated or not whole or task.reward_expression is None:
         on, model, members = "model", surrogate, surrogate.judge_members
     if isinstance(controller, Planner):
         what = ("starts", "linearisation", "steps", "coverage", "robustness")
         return Diagnosis(controller, task, on, None, None, (), None, None, dict.fromkeys(what, PLANNED))
     spread = batch.states.std(axis=0)
-    boxed = task.start_box is not None
-    scoring = task.scoring_starts(COURSES) if boxed else draw_starts(task, batch, LOGGED, rng)
+    boxed = whole and task.start_box is not None and bool(np.ptp(task.start_box, axis=1).any())
+    scoring = Scenarios.scoring(task, COURSES) if boxed else Scenarios.drawn(task, batch, LOGGED, rng)
+    points = scoring.veiled(task).starts[:, : len(task.states)]
     linear = linearise(controller, task, spread=spread, surrogate=model, members=members)
     return Diagnosis(
         controller=controller,
         task=task,
         on=on,
         starts=map_starts(
-            controller, task, surrogate=model, members=members, starts=None if boxed else scoring
+            controller, task, surrogate=model, members=members, starts=None if boxed else points
         ),
         linearisation=linear,
         steps=step_responses(
@@ -107,10 +109,18 @@ def diagnose(
             controller,
             task,
             spread=spread,
-            starts=scoring[:DISTURBED],
+            starts=points[:DISTURBED],
             rng=rng,
             surrogate=model,
             members=members,
         ),
         left_out={} if linear else {"linearisation": "the controller remembers too much"},
     )
+
+
+def aimed(controller: Controller, task: Task, batch: Batch) -> Controller:
+    """With the usual setpoints of the log, where they are columns of it and the controller has none."""
+    columns = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
+    logged = [] if batch.setpoints is None else np.median(batch.setpoints, axis=0).tolist()
+    usual = dict(zip(columns, logged, strict=True))
+    return controller.model_copy(update={"setpoint": usual | controller.setpoint})

@@ -9,7 +9,8 @@ from clearloop.data.cells import Floats
 from clearloop.expression import Number
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, Dynamics, Job, Policies
-from clearloop.plants.lowering import empty_networks, frame_slot, lower_judgements, lower_programs
+from clearloop.plants.lowering import empty_networks, lower_judgements
+from clearloop.programs import lower_ways
 from clearloop.task import Task
 
 
@@ -25,17 +26,14 @@ def decisions(policies: Policies, task: Task, views: NDArray[Any], setpoints: Fl
 
 
 def _standstill(task: Task, dtype: Any) -> System:
-    nothing, n_states = Number(0.0), len(task.states)
-    code, operand, spans = lower_programs([nothing] * n_states, frame_slot(task), dtype)
+    n_states = len(task.states)
     dynamics = Dynamics(
         kind=DERIVATIVE,
+        **lower_ways(task, {}, {}, dtype, None),
         networks=empty_networks(dtype),
-        code=code,
-        operand=operand,
-        spans=spans,
         substeps=1,
         dt=task.dt,
         absorbing=False,
         on_failure=np.full(n_states, np.nan, dtype),
     )
-    return System(dynamics, lower_judgements([nothing], task, dtype), members=1)
+    return System(dynamics, lower_judgements([Number(0.0)], task, dtype), members=1)

@@ -51,12 +51,20 @@ def as_errors(task: Task, steps: Steps) -> Steps:
         next=steps.next - steps.setpoints,
         window=steps.window - np.tile(aims, (1, task.history)),
         setpoints=np.zeros_like(steps.setpoints),
+        aims=np.zeros_like(steps.aims),
     )
 
 
 def with_mirror_image(steps: Steps) -> Steps:
     """Of a symmetric plant: with all signs turned, they are steps that it could have taken as well."""
-    image = replace(steps, next=-steps.next, window=-steps.window, setpoints=-steps.setpoints)
+    image = replace(
+        steps,
+        next=-steps.next,
+        window=-steps.window,
+        before=-steps.before,
+        setpoints=-steps.setpoints,
+        aims=-steps.aims,
+    )
     return Steps(
         *(np.concatenate(pair) for pair in zip(vars(steps).values(), vars(image).values(), strict=True))
     )

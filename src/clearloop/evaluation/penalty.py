@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from clearloop.controllers import Controller, encode
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import pilot_of, with_model
-from clearloop.evaluation.setup import make_job, make_system, window
+from clearloop.evaluation.setup import find_scenarios, make_system, window
 from clearloop.evaluation.stepping import Progress, step_through
 from clearloop.kernels.engine import roll_out
 from clearloop.plants.gym import make_environment, run_episode
+from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -74,37 +75,37 @@ def evaluate(
     *,
     surrogate: Surrogate | None = None,
     members: Sequence[int] | None = None,
-    starts: NDArray[np.float64] | int = 1024,
+    starts: Scenarios | NDArray[np.float64] | int = 1024,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Score a controller in double precision on the plant, or on a surrogate: all `members`, or some.
 
-    `starts`: [N, S] states, or how many points of the task's scoring set. `progress`: for planners, which
-    take their time.
+    `starts`: situations, or [N, S] states, or how many points of the task's scoring set. `progress`: for
+    planners, which take their time.
     """
     controller = with_model(controller.for_task(task), task)
-    setpoints = setpoint_table(task, task.horizon, controller.setpoint)
     if surrogate is None and task.gymnasium is not None:
-        return _evaluate_environment(controller, task, setpoints, starts)
+        return _evaluate_environment(controller, task, starts)
     history = window(task, [controller])
-    points = task.scoring_starts(starts) if isinstance(starts, int) else starts
-    job = make_job(task, points, setpoints, history)
+    view = task.unveiled if surrogate is None else task
+    job = find_scenarios(task, controller, starts, surrogate is None).job(task, history)
     if (pilot := pilot_of(controller)) is not None:
         rollout = step_through(pilot, job, surrogate, members, workers=workers, progress=progress)
     else:
         system = make_system(task, surrogate, history, members)
-        rollout = roll_out(encode([controller], task, history=history), system, job, workers=workers)
+        rollout = roll_out(encode([controller], view, history=history), system, job, workers=workers)
     on = "system" if surrogate is None else "model"
     return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])
 
 
 def _evaluate_environment(
-    controller: Controller, task: Task, setpoints: NDArray[np.float64], starts: NDArray[np.float64] | int
+    controller: Controller, task: Task, starts: Scenarios | NDArray[np.float64] | int
 ) -> Evaluation:
     """Start n is the environment's reset with seed n."""
     if not isinstance(starts, int):
         raise ClearloopError(f"task '{task.name}': its environment chooses the starts: say only how many")
+    setpoints = setpoint_table(task, task.horizon, controller.setpoint)
     environment = make_environment(task, task.horizon)
     try:
         episodes = [run_episode(environment, controller, task, setpoints, seed) for seed in range(starts)]

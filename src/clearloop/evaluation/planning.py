@@ -18,7 +18,7 @@ from clearloop.evaluation.swarms import Swarms
 from clearloop.expression import Variable
 from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
-from clearloop.plants.lowering import reward_window
+from clearloop.plants.lowering import formula_window
 from clearloop.plants.sequences import fixed_actions
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -51,7 +51,7 @@ class ModelPilot:
         if len(members) < planner.members:
             raise ClearloopError(f"members: the model has {len(members)} to plan with, not {planner.members}")
         self.planner, self.task = planner, task
-        self.history = max(task.history, reward_window(task))
+        self.history = max(task.history, formula_window(task))
         self.limits = np.array([planner.limits[name] for name in task.action_names])
         self.system = surrogate.system(np.float32, members, history=self.history)
         discounts = task.discount ** np.arange(max(planner.horizon, task.horizon))
@@ -74,7 +74,7 @@ class ModelPilot:
             for name in (*states, *actions)
         ]
         aims = np.array([memory.error(Variable(name, "setpoint")) for name in states])
-        memory.plans = self.decide(np.array([window]), aims, memory.plans)
+        memory.plans = self.decide(np.array([window]), aims[None], memory.plans)
         return dict(zip(actions, self.first(memory.plans)[0].tolist(), strict=True))
 
     def first(self, plans: Plans) -> Floats:
@@ -86,8 +86,9 @@ class ModelPilot:
     ) -> Plans:
         """Plans for plants with these windows [N, H (S + A)], given those of the step before.
 
-        `aims` [S]: the present setpoints, which are taken to last.
+        `aims` [N, S], or [S] for all: the present setpoints, which are taken to last.
         """
+        aims = np.broadcast_to(aims, (len(windows), aims.shape[-1]))
         planner = self.planner
         rest = last and last.rest()
         step = rest.step if rest else 0
@@ -97,7 +98,7 @@ class ModelPilot:
         for turn in range(planner.rounds):
             if turn:
                 swarms.move(going)
-            costs = self._costs(windows[going], swarms.positions[:, going], segments, aims, workers)
+            costs = self._costs(windows[going], swarms.positions[:, going], segments, aims[going], workers)
             swarms.tell(costs, going)
             going = going[swarms.best_costs[:, going].min(axis=0) > self.least]
             if not going.size:
@@ -134,7 +135,7 @@ class ModelPilot:
         n_actions = len(self.limits)
         kept = self._actions(positions.reshape(*positions.shape[:2], -1, n_actions)).astype(np.float32)
         actions = kept.take(segments, axis=2).reshape(-1, len(segments), n_actions)
-        aims = np.tile(aims, (len(segments), 1)).astype(np.float32)
+        aims = np.repeat(aims[:, None], len(segments), axis=1).astype(np.float32)
         job = Job(windows.astype(np.float32), aims, self.task.discount, self.history)
         rollout = roll_out(fixed_actions(actions, self.task), self.system, job, workers=workers)
         self.spent += rollout.returns.size * len(segments)

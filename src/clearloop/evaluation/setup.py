@@ -1,7 +1,6 @@
-"""What a rollout of given controllers needs besides them: the system, the job, the window."""
+"""What a rollout of given controllers needs besides them: the system, the situations, the window."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,16 +8,17 @@ from numpy.typing import NDArray
 from clearloop.controllers import Controller
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
-from clearloop.kernels.layout import Job
-from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.lowering import lower_plant, reward_window
+from clearloop.plants.lowering import formula_window, lower_plant
+from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
+
+Floats = NDArray[np.float64]
 
 
 def window(task: Task, controllers: Sequence[Controller]) -> int:
     """Observations that the engine must keep for the task, its reward and the controllers."""
-    return max(task.history, reward_window(task), *(controller.history for controller in controllers))
+    return max(task.history, formula_window(task), *(controller.history for controller in controllers))
 
 
 def make_system(
@@ -30,12 +30,25 @@ def make_system(
     return surrogate.system(np.float64, members, history)
 
 
-def make_job(task: Task, starts: Any, setpoints: NDArray[np.float64], history: int) -> Job:
-    """From `starts` [N, S], with `setpoints` [T, S]."""
-    points = np.ascontiguousarray(starts, np.float64)
-    if points.ndim != 2 or points.shape[1] != len(task.states) or not len(points):
-        raise ClearloopError(f"starts: expected {len(task.states)} numbers for each, found {points.shape}")
-    for what, numbers in (("starts", points), ("setpoints", setpoints)):
-        if not (np.abs(numbers) <= STATE_LIMIT).all():
-            raise ClearloopError(f"{what}: expected numbers from {-STATE_LIMIT:g} to {STATE_LIMIT:g}")
-    return Job(points, setpoints, task.discount, history)
+def find_scenarios(
+    task: Task, controller: Controller, starts: Scenarios | Floats | int, on_plant: bool
+) -> Scenarios:
+    """Situations as they are, or from states [N, S], or so many of the task's scoring set.
+
+    With the setpoints of the controller, if it has any. For the plant of a task, or for a model.
+    """
+    if isinstance(starts, Scenarios):
+        found = starts.aiming(task, controller.setpoint)
+    elif isinstance(starts, int):
+        found = Scenarios.scoring(task, starts, controller.setpoint)
+    else:
+        found = Scenarios.at(task, starts, controller.setpoint)
+    if not on_plant:
+        return found.veiled(task)
+    if found.setpoints.shape[2] != len(task.unveiled.states):
+        hidden = task.unveiled.state_names[len(task.states) :]
+        raise ClearloopError(
+            f"task '{task.name}': its plant has states that no sensor shows ({', '.join(hidden)}):"
+            " say only how many starts"
+        )
+    return found

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from clearloop.data.cells import Floats
+from clearloop.data.cells import Floats, Ints
 from clearloop.evaluation.planning import ModelPilot
 from clearloop.evaluation.setup import make_system
 from clearloop.kernels.engine import Rollout, System, roll_out
@@ -45,16 +45,21 @@ def _run(
     Where failure absorbs, what has failed is not planned for any more: it stays, goes on paying, and keeps
     its last action.
     """
-    starts, steps, task = job.starts, len(job.setpoints), pilot.task
+    task, steps, n_states = pilot.task, job.setpoints.shape[1], job.setpoints.shape[2]
+    setpoints = np.broadcast_to(job.setpoints, (len(job.starts), steps, n_states))
+    windows, seen = _windows(job, n_states, len(task.actions), pilot.history), _seen(pilot, n_states)
+    starts = windows[:, :n_states]
     states = np.repeat(starts[:, None], steps + 1, axis=1)
     actions = np.zeros((len(starts), steps, len(task.actions)))
     rewards, failed = np.zeros((len(starts), steps)), np.zeros(len(starts), np.bool_)
-    windows = np.tile(np.hstack([starts, np.zeros_like(actions[:, 0])]), (1, pilot.history))
     running, plans = np.arange(len(starts)), None
     for step in range(steps):
-        plans = pilot.decide(windows, job.setpoints[step], plans, workers=workers)
+        aims, outside = setpoints[running, step : step + 1], job.script[:, step : step + 2]
+        plans = pilot.decide(windows[:, seen], aims[:, 0, : len(task.states)], plans, workers=workers)
         chosen = pilot.first(plans)
-        present = Job(windows, job.setpoints[step : step + 1], job.discount, pilot.history)
+        present = Job(
+            windows, aims, job.discount, pilot.history, outside if len(outside) <= 1 else outside[running]
+        )
         moved = roll_out(fixed_actions(chosen[:, None], task), system, present, trajectories=True)
         after, failing = np.asarray(moved.states)[0, 0, :, 1], moved.failed[0, 0]
         states[running, step + 1 :] = after[:, None]
@@ -68,6 +73,21 @@ def _run(
         windows = _moved_on(windows, chosen, after)[going]
         running, plans = running[going], plans.of(going)
     return rewards @ job.discount ** np.arange(steps), failed, states, actions, rewards
+
+
+def _windows(job: Job, n_states: int, n_actions: int, history: int) -> Floats:
+    """[N, H (S + A)] what is given; or the start repeated, past actions 0."""
+    starts: Floats = job.starts
+    if starts.shape[1] > n_states:
+        return starts
+    return np.tile(np.hstack([starts, np.zeros((len(starts), n_actions))]), (1, history))
+
+
+def _seen(pilot: ModelPilot, n_states: int) -> Ints:
+    """The columns of the plant's window that the pilot sees: all but what no sensor shows."""
+    width = n_states + len(pilot.task.actions)
+    each = np.delete(np.arange(width), np.s_[len(pilot.task.states) : n_states])
+    return np.concatenate([lag * width + each for lag in range(pilot.history)])
 
 
 def _moved_on(windows: Floats, actions: Floats, states: Floats) -> Floats:

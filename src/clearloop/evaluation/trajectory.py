@@ -1,7 +1,7 @@
 """One trajectory of one controller, to look at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,10 +11,11 @@ from clearloop.controllers import Controller, encode
 from clearloop.controllers.reading import check_names
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import pilot_of, with_model
-from clearloop.evaluation.setup import make_job, make_system, window
+from clearloop.evaluation.setup import make_system, window
 from clearloop.evaluation.stepping import step_through
 from clearloop.kernels.engine import roll_out
 from clearloop.plants.gym import make_environment, run_episode
+from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -81,25 +82,37 @@ def simulate(
     steps: int | None = None,
 ) -> Trajectory:
     """Run a controller from one start, 0 where not named, with setpoints that may change on the way."""
-    check_names("start", start or {}, "a state", task.state_names)
+    check_names("start", start or {}, "a state", task.unveiled.state_names)
     check_names("setpoint", {change.name for change in setpoints}, "a state with a setpoint", task.setpoints)
     controller = with_model(controller.for_task(task), task)
-    table = setpoint_table(task, steps or task.horizon, controller.setpoint)
-    for name, value, step in sorted(setpoints, key=lambda change: change.step):
-        table[step:, task.state_names.index(name)] = value
     if surrogate is None and task.gymnasium is not None:
-        return _simulate_environment(controller, task, table, start)
-    history = window(task, [controller])
-    point = np.array([[(start or {}).get(name, 0.0) for name in task.state_names]])
-    job = make_job(task, point, table, history)
+        table = setpoint_table(task, steps or task.horizon, controller.setpoint)
+        return _simulate_environment(controller, task, _changed(table, task, setpoints), start)
+    history, view = window(task, [controller]), task.unveiled if surrogate is None else task
+    point = np.array([[(start or {}).get(name, 0.0) for name in task.unveiled.state_names]])
+    rng = np.random.default_rng(0)
+    scenario = Scenarios.explored(task, point, rng, steps or task.horizon, controller.setpoint)
+    scenario = scenario if surrogate is None else scenario.veiled(task)
+    table = _changed(scenario.setpoints[0], task, setpoints)
+    job = replace(scenario, setpoints=table[None]).job(task, history)
     if (pilot := pilot_of(controller)) is not None:
         rollout = step_through(pilot, job, surrogate)
     else:
         system = make_system(task, surrogate, history)
-        rollout = roll_out(encode([controller], task, history=history), system, job, trajectories=True)
+        rollout = roll_out(encode([controller], view, history=history), system, job, trajectories=True)
     parts = (rollout.states, rollout.actions, rollout.rewards)
     states, actions, rewards = (np.asarray(part)[:, 0, 0] for part in parts)
-    return Trajectory(task, controller, states, actions, rewards, table)
+    n_states = len(task.states)
+    return Trajectory(task, controller, states[:, :, :n_states], actions, rewards, table[:, :n_states])
+
+
+def _changed(
+    table: NDArray[np.float64], task: Task, changes: Sequence[SetpointChange]
+) -> NDArray[np.float64]:
+    table = table.copy()
+    for name, value, step in sorted(changes, key=lambda change: change.step):
+        table[step:, task.state_names.index(name)] = value
+    return table
 
 
 def _simulate_environment(

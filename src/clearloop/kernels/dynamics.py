@@ -1,10 +1,10 @@
-"""The next state of every lane of a tile: predicted by networks, or integrated."""
+"""The next state of every lane of a tile: predicted by networks, or integrated; scripted; derived."""
 
 from typing import Any
 
 from clearloop.kernels.compilation import inlined, part
 from clearloop.kernels.interpreter import run_tile
-from clearloop.kernels.layout import NETWORKS
+from clearloop.kernels.layout import DRIVEN, MOVED, NETWORKS
 from clearloop.kernels.network import forward
 from clearloop.kernels.rows import load, store
 from clearloop.kernels.vectors import VECTOR, maximum, minimum
@@ -12,9 +12,9 @@ from clearloop.kernels.vectors import VECTOR, maximum, minimum
 
 @inlined
 def advance(member: int, dynamics: Any, n_states: int, limit: float, rows: Any, at: Any, width: int) -> None:
-    """The next state, within ± limit, in the first rows of the frame."""
+    """The next state, within ± limit, in the first rows of the frame; what is not moved stays."""
     if dynamics.kind == NETWORKS:
-        _predict(member, dynamics.networks, n_states, limit, rows, at, width)
+        _predict(member, dynamics.networks, dynamics.ways, limit, rows, at, width)
         return
     _integrate(dynamics, n_states, rows, at, width)
     for j in range(n_states):
@@ -23,17 +23,24 @@ def advance(member: int, dynamics: Any, n_states: int, limit: float, rows: Any, 
 
 
 @inlined
-def _predict(member: int, networks: Any, n_states: int, limit: float, rows: Any, at: Any, width: int) -> None:
-    """Each state changes by what its network says of the states and actions."""
-    size = networks.numbers.size // networks.total
-    now = at.frame + n_states
-    for j in range(n_states):
-        first = (member * n_states + j) * size
-        forward(
-            networks.numbers, first, networks.sizes, networks.activations,
-            rows, now, at.frame + j, at.hidden, at.widest, 0, width,
-        )  # fmt: skip
-    for j in range(n_states):
+def _predict(member: int, networks: Any, ways: Any, limit: float, rows: Any, at: Any, width: int) -> None:
+    """Each state that is moved changes by what its network says of the states and actions."""
+    size, moved = networks.numbers.size // networks.total, 0
+    now = at.frame + ways.size
+    for j in range(ways.size):
+        moved += ways[j] == MOVED
+    network = member * moved
+    for j in range(ways.size):
+        if ways[j] == MOVED:
+            forward(
+                networks.numbers, network * size, networks.sizes, networks.activations,
+                rows, now, at.frame + j, at.hidden, at.widest, 0, width,
+            )  # fmt: skip
+            network += 1
+        else:
+            for i in range(0, width, VECTOR):
+                store(rows, at.frame + j, i, 0)
+    for j in range(ways.size):
         for i in range(0, width, VECTOR):
             ahead = load(rows, now + j, i) + load(rows, at.frame + j, i)
             store(rows, at.frame + j, i, minimum(maximum(ahead, -limit), limit))
@@ -52,12 +59,15 @@ def _integrate(dynamics: Any, n_states: int, rows: Any, at: Any, width: int) -> 
             _copy(rows, at.frame + j, total + j, width)
         for stage in range(4):
             for j in range(n_states):
-                start, stop = dynamics.spans[j], dynamics.spans[j + 1]
-                run_tile(dynamics.code, dynamics.operand, start, stop, rows, at.frame, at.stack, 0, width)
-                _copy(rows, at.stack, slope + j, width)
+                if dynamics.ways[j] == MOVED:
+                    start, stop = dynamics.spans[j], dynamics.spans[j + 1]
+                    run_tile(dynamics.code, dynamics.operand, start, stop, rows, at.frame, at.stack, 0, width)
+                    _copy(rows, at.stack, slope + j, width)
             weight = h / 6 if stage in (0, 3) else h / 3
             reach = h if stage == 2 else h / 2
             for j in range(n_states):
+                if dynamics.ways[j] != MOVED:
+                    continue
                 for i in range(0, width, VECTOR):
                     steepness = load(rows, slope + j, i)
                     moved = load(rows, total + j, i) + weight * steepness
@@ -70,3 +80,40 @@ def _integrate(dynamics: Any, n_states: int, rows: Any, at: Any, width: int) -> 
 def _copy(rows: Any, source: int, target: int, width: int) -> None:
     for i in range(0, width, VECTOR):
         store(rows, target, i, load(rows, source, i))
+
+
+@part
+def follow(
+    step: int, begin: int, n_starts: int, script: Any, ways: Any, rows: Any, at: Any, width: int
+) -> None:
+    """Driven states are what the script says; without one they stay."""
+    driven = 0
+    for j in range(ways.size):
+        if ways[j] == DRIVEN and script.shape[0] > 0:
+            read_table(script, step, driven, begin, n_starts, rows, at.frame + j, width)
+            driven += 1
+
+
+@part
+def derive(dynamics: Any, limit: float, rows: Any, at: Any, width: int) -> None:
+    """Derived states, from the frame of the step and from those derived before them."""
+    for j in dynamics.order:
+        start, stop = dynamics.spans[j], dynamics.spans[j + 1]
+        run_tile(dynamics.code, dynamics.operand, start, stop, rows, at.frame, at.stack, 0, width)
+        for i in range(0, width, VECTOR):
+            store(rows, at.frame + j, i, minimum(maximum(load(rows, at.stack, i), -limit), limit))
+
+
+@inlined
+def read_table(
+    table: Any, step: int, column: int, begin: int, n_starts: int, rows: Any, row: int, width: int
+) -> None:
+    """[N or 1, T, columns] of each lane's start, or of all, into a row."""
+    if table.shape[0] == 1:
+        for i in range(0, width, VECTOR):
+            store(rows, row, i, table[0, step, column])
+        return
+    start = begin % n_starts
+    for i in range(width):
+        rows[row, i] = table[start, step, column]
+        start = start + 1 if start + 1 < n_starts else 0

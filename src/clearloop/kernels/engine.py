@@ -11,7 +11,7 @@ import numpy as np
 
 from clearloop.kernels.layout import LANES, SEQUENCE, Dynamics, Job, Outcome, Policies, Reward
 from clearloop.kernels.network import folded
-from clearloop.kernels.preparation import lighter, plain
+from clearloop.kernels.preparation import lighter, of_each_start, plain
 from clearloop.kernels.rollout import roll_tiles
 from clearloop.kernels.rows import aligned
 from clearloop.kernels.scratch import plan_rows
@@ -58,7 +58,7 @@ def roll_out(
 ) -> Rollout:
     """Run every controller from every start on every member, in the precision of the starts."""
     dtype = job.starts.dtype
-    policies, job = lighter(plain(policies, dtype)), plain(job, dtype)
+    policies, job = lighter(plain(policies, dtype)), plain(of_each_start(job), dtype)
     dynamics, reward = plain(system.dynamics, dtype), plain(system.reward, dtype)
     dynamics = dynamics._replace(networks=folded(dynamics.networks))
     reward = reward._replace(networks=folded(reward.networks))
@@ -90,7 +90,7 @@ def _hand_out(work_on: Callable[[tuple[int, int]], None], tiles: int, workers: i
 
 def _outcome(lanes: int, policies: Policies, job: Job, trajectories: bool) -> Outcome:
     dtype = job.starts.dtype
-    steps, n_states = job.setpoints.shape
+    _, steps, n_states = job.setpoints.shape
     rows = lanes if trajectories else 0
     return Outcome(
         returns=np.empty(lanes, dtype),

@@ -10,10 +10,13 @@ S states, A actions, H observations of history. Rows over lanes that programs an
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 LANES = 256  # stepped together: enough to hide the cost of decoding, few enough for the first-level cache
 
 LINEAR, PROGRAM, FUZZY, PID, NETWORK, GREEDY, SEQUENCE = range(7)
 NETWORKS, DERIVATIVE = range(2)
+MOVED, DRIVEN, DERIVED = range(3)
 FORMULA, CLASSES, VALUE = range(3)
 IDENTITY, RELU, TANH, SIGMOID = range(4)
 ACTIVATIONS = {"identity": IDENTITY, "relu": RELU, "tanh": TANH, "sigmoid": SIGMOID}
@@ -52,14 +55,23 @@ class Networks(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """Either networks that predict each state's change, or derivatives to be integrated."""
+    """Either networks that predict the states' changes, or derivatives to be integrated.
+
+    That is for the states that are MOVED. Those that are DRIVEN follow the job's script; then those that are
+    DERIVED follow from the others, one after the other, by programs over the frame of the step.
+    """
 
     kind: int
+    ways: Array
+    """[S] int64: MOVED, DRIVEN or DERIVED"""
+    order: Array
+    """[derived] int64: in which states are derived"""
     networks: Networks
+    """in each member, one for each state that is moved"""
     code: Array
     operand: Array
     spans: Array
-    """[S + 1] the program of each state's derivative"""
+    """[S + 1] the program of each state: its derivative, or what it is derived by; empty if it has none"""
     substeps: int
     dt: float
     absorbing: bool
@@ -89,9 +101,11 @@ class Job(NamedTuple):
     starts: Array
     """[N, S]; or [N, H (S + A)] with a past: for each lag the states and actions of that time"""
     setpoints: Array
-    """[T, S] at each step; 0 for states without one"""
+    """[N or 1, T, S] at each step, of each start or of all; 0 for states without one. [T, S] is of all"""
     discount: float
     history: int
+    script: Array = np.zeros((0, 0, 0))
+    """[N or 1, T + 1, D] what the D driven states are, at each step; empty: they stay as they start"""
 
 
 class Outcome(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clearloop.kernels.layout import GREEDY, LINEAR, NETWORK, Policies
+from clearloop.kernels.layout import GREEDY, LINEAR, NETWORK, Job, Policies
 from clearloop.kernels.network import fold
 
 
@@ -21,6 +21,11 @@ def plain(value: Any, dtype: Any) -> Any:
         fits = value.dtype == wanted and value.flags.carray
         return value if fits else np.require(value, wanted, ["C", "A", "W"])
     return value.item() if isinstance(value, np.generic) else value
+
+
+def of_each_start(job: Job) -> Job:
+    """With setpoints [1, T, S] where they are given once for all."""
+    return job if job.setpoints.ndim == 3 else job._replace(setpoints=job.setpoints[None])
 
 
 def lighter(policies: Policies) -> Policies:

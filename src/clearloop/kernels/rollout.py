@@ -8,7 +8,7 @@ by one thread, and no lane looks at another, so results do not depend on the num
 from typing import Any
 
 from clearloop.kernels.compilation import inlined, kernel, part
-from clearloop.kernels.dynamics import advance
+from clearloop.kernels.dynamics import advance, derive, follow, read_table
 from clearloop.kernels.layout import LANES, SEQUENCE
 from clearloop.kernels.panel import BLOCK
 from clearloop.kernels.policies import act
@@ -33,7 +33,7 @@ def roll_tiles(
 ) -> None:
     """Step the tiles [first, last) through the horizon."""
     n_starts, n_actions = job.starts.shape[0], policies.limits.shape[0]
-    steps, n_states = job.setpoints.shape
+    _, steps, n_states = job.setpoints.shape
     population = policies.numbers.shape[0] // (n_starts if policies.kind == SEQUENCE else 1)
     count = population * n_starts
     tiles = (count + LANES - 1) // LANES
@@ -48,13 +48,18 @@ def roll_tiles(
             _record(0, offset, lanes, n_states, n_actions, rows, at, outcome)
         gain = rows.dtype.type(1)
         for step in range(steps):
-            _observe(step, job.setpoints, job.history, n_actions, rows, at, width)
+            _observe(step, begin, n_starts, job, n_actions, rows, at, width)
             p, lane = begin // n_starts, 0
             while lane < width:  # each controller's share of this tile
                 end = width if p == population - 1 else min((p + 1) * n_starts - begin, width)
                 act(policies, p, begin, step, n_states, job.history, rows, at, lane, end)
                 p, lane = p + 1, end
             advance(member, dynamics, n_states, STATE_LIMIT, rows, at, width)
+            follow(step + 1, begin, n_starts, job.script, dynamics.ways, rows, at, width)
+            if dynamics.order.size:
+                _aim(min(step + 1, steps - 1), begin, n_starts, job, n_actions, rows, at, width)
+                derive(dynamics, STATE_LIMIT, rows, at, width)
+                _aim(step, begin, n_starts, job, n_actions, rows, at, width)
             judge(member, reward, rows, at, width)
             running = account(gain, dynamics.absorbing, dynamics.on_failure, rows, at, width)
             gain *= rows.dtype.type(job.discount)
@@ -83,7 +88,7 @@ def _begin(
     at: Any,
     width: int,
 ) -> None:
-    """The window that is given, or the first observation repeated, past actions 0.
+    """The window that is given; before it, its earliest observation repeated, and actions of 0.
 
     Lanes beyond the last repeat it.
     """
@@ -102,24 +107,39 @@ def _begin(
     for row in range(n_given, history * each):
         if row % each < n_states:
             for i in range(0, width, VECTOR):
-                store(rows, present + row, i, load(rows, present + row % each, i))
+                store(rows, present + row, i, load(rows, present + row - each, i))
 
 
 @part
-def _observe(step: int, setpoints: Any, history: int, n_actions: int, rows: Any, at: Any, width: int) -> None:
+def _observe(
+    step: int, begin: int, n_starts: int, job: Any, n_actions: int, rows: Any, at: Any, width: int
+) -> None:
     """Features for the controllers: the window, states less their setpoints; and the setpoints."""
-    n_states = setpoints.shape[1]
+    n_states, history = job.setpoints.shape[2], job.history
     each, present = n_states + n_actions, at.frame + n_states
     if at.features == present:  # all setpoints are 0
         return
-    for row in range(history * each):
-        aim = setpoints[step, row % each] if row % each < n_states else 0
-        for i in range(0, width, VECTOR):
-            store(rows, at.features + row, i, load(rows, present + row, i) - aim)
+    _aim(step, begin, n_starts, job, n_actions, rows, at, width)
+    aims, seen = present + history * each, at.features + history * each
     for j in range(n_states):
         for i in range(0, width, VECTOR):
-            store(rows, at.features + history * each + j, i, setpoints[step, j])
-            store(rows, present + history * each + j, i, setpoints[step, j])
+            store(rows, seen + j, i, load(rows, aims + j, i))
+    for row in range(history * each):
+        j = row % each
+        for i in range(0, width, VECTOR):
+            value = load(rows, present + row, i)
+            store(rows, at.features + row, i, value - load(rows, aims + j, i) if j < n_states else value)
+
+
+@part
+def _aim(
+    step: int, begin: int, n_starts: int, job: Any, n_actions: int, rows: Any, at: Any, width: int
+) -> None:
+    """The setpoints of a step, in the frame."""
+    n_states = job.setpoints.shape[2]
+    aims = at.frame + n_states + job.history * (n_states + n_actions)
+    for j in range(n_states):
+        read_table(job.setpoints, step, j, begin, n_starts, rows, aims + j, width)
 
 
 @inlined

@@ -18,7 +18,7 @@ from clearloop.kernels.layout import (
 
 def plan_rows(policies: Policies, dynamics: Dynamics, reward: Reward, job: Job) -> tuple[int, Rows]:
     """How many rows, and the places in them."""
-    n_states, n_actions = job.setpoints.shape[1], len(policies.limits)
+    n_states, n_actions = job.setpoints.shape[2], len(policies.limits)
     window = job.history * (n_states + n_actions)
     stack = max(_longest(spans) for spans in (policies.spans, dynamics.spans, reward.spans))
     widest = max(_widest(dynamics.networks), _widest(reward.networks))

@@ -57,7 +57,7 @@ class CloningSearch(Search):
         members = problem.surrogate.search_members
         for clone in self._clones:
             judged = evaluate(
-                clone, problem.task, surrogate=problem.surrogate, members=members, starts=problem.starts
+                clone, problem.task, surrogate=problem.surrogate, members=members, starts=problem.scenarios
             )
             problem.spent += len(problem.starts) * len(members) * problem.task.horizon
             self._penalties.append(judged.penalty)

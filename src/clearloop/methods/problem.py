@@ -6,15 +6,15 @@ Or, if it is given a value of the batch alone: penalties by that, with the logge
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.controllers.features import Features
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.linear_q import LinearQ
 from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
-from clearloop.kernels.layout import Job, Policies
-from clearloop.plants.lowering import reward_window
-from clearloop.plants.setpoints import setpoint_table
+from clearloop.kernels.layout import Policies
+from clearloop.plants.lowering import formula_window
+from clearloop.plants.scenarios import Scenarios
+from clearloop.programs.features import Features
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -45,12 +45,12 @@ class Problem:
         self.task, self.batch, self.budget = task, batch, budget
         self._surrogate, self.value = surrogate, value
         self.spent = 0
-        self.history = max(task.history, reward_window(task)) if value is None else task.history
+        self.history = max(task.history, formula_window(task)) if value is None else task.history
         self.features = Features(task.state_names, task.action_names, self.history)
-        self.starts = draw_starts(task, batch, starts, rng)
+        self.scenarios = Scenarios.drawn(task, batch, starts, rng)
+        """that candidates are tried in"""
         self.readable = _readable(task)
         """what a controller may read: states, now and before, and what it did before"""
-        self._setpoints = setpoint_table(task, task.horizon)
         self._systems: dict[tuple[int, ...], System] = {}
 
     @property
@@ -82,6 +82,11 @@ class Problem:
         return np.where(sizes > 0, sizes, 1.0)
 
     @property
+    def starts(self) -> Floats:
+        """[n, S] where candidates start."""
+        return self.scenarios.starts[:, : len(self.task.states)]
+
+    @property
     def limits(self) -> NDArray[np.float32]:
         """[A, 2] of the actions, as populations want them."""
         return self.task.action_limits.astype(np.float32)
@@ -93,10 +98,7 @@ class Problem:
             return np.asarray(self.value.penalties(policies, self.starts[:starts]).mean(axis=1))
         some = range(self.members if members is None else min(members, self.members))
         chosen = tuple(self.surrogate.search_members[member] for member in some)
-        job = Job(
-            self.starts[:starts].astype(np.float32), self._setpoints.astype(np.float32), self.task.discount,
-            self.history,
-        )  # fmt: skip
+        job = self.scenarios[:starts].job(self.task, self.history, np.float32)
         returns = roll_out(policies, self._system(chosen), job).returns
         self.spent += returns.size * self.task.horizon
         penalties: Floats = -returns.mean(axis=(0, 2), dtype=np.float64)
@@ -111,12 +113,3 @@ class Problem:
 def _readable(task: Task) -> tuple[Variable, ...]:
     past = [(name, lag) for lag in range(1, task.history) for name in (*task.state_names, *task.action_names)]
     return (*map(Variable, task.state_names), *(Variable(name, lag=lag) for name, lag in past))
-
-
-def draw_starts(task: Task, batch: Batch, n: int, rng: np.random.Generator) -> Floats:
-    """[n, S] from the task's start box, or, where it has none, from what was logged."""
-    if task.start_box is not None:
-        return task.even_starts(n, rng)
-    rows = np.flatnonzero(~batch.terminal)
-    chosen: Floats = batch.states[rng.choice(rows, n, replace=len(rows) < n)]
-    return chosen

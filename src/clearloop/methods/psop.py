@@ -68,7 +68,7 @@ class PSOPSearch(Search):
 
     def advance(self) -> None:
         problem, surrogate = self.problem, self.problem.surrogate
-        starts = problem.starts[: self.tried]
+        starts = problem.scenarios[: self.tried]
         score = evaluate(
             self.controller, problem.task, surrogate=surrogate, members=surrogate.search_members[-1:],
             starts=starts,

@@ -12,7 +12,7 @@ from clearloop.data import Batch
 from clearloop.evaluation import Evaluation, evaluate
 from clearloop.methods.batch_value import Score
 from clearloop.methods.method import Candidate
-from clearloop.methods.problem import draw_starts
+from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -107,7 +107,7 @@ def judge(
 
     With a `score`, that is used instead of the members.
     """
-    starts = draw_starts(task, batch, JUDGED_STARTS, rng)
+    starts = Scenarios.drawn(task, batch, JUDGED_STARTS, rng)
     front: list[tuple[Controller, Evaluation]] = []
     beside: list[tuple[Controller, Evaluation]] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
@@ -116,7 +116,7 @@ def judge(
         if score is None:
             judged = evaluate(controller, task, surrogate=surrogate, members=judges, starts=starts[:n])
         else:
-            penalties = score(controller, starts[:n])[None]
+            penalties = score(controller, starts[:n].starts[:, : len(task.states)])[None]
             judged = Evaluation(task.name, "batch", penalties, np.zeros(penalties.shape, np.bool_))
         if candidate.compared:
             beside.append((controller, judged))
@@ -129,7 +129,7 @@ def judge(
             front.pop()
         if not front or judged.penalty < front[-1][1].penalty:
             front.append((controller, judged))
-    scoring = task.scoring_starts() if task.start_box is not None else starts
+    scoring = starts if task.start_box is None else Scenarios.scoring(task)
 
     def make_point(controller: Controller, judged: Evaluation) -> Point:
         n, judges = _affordable(controller, surrogate)

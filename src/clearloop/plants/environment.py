@@ -13,9 +13,9 @@ from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.plants.judgement import Judge
-from clearloop.plants.lowering import lower_plant, reward_window
+from clearloop.plants.lowering import formula_window, lower_plant
+from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.sequences import fixed_actions
-from clearloop.plants.setpoints import setpoint_table
 from clearloop.task import Task, builtin_tasks
 
 Vector = NDArray[np.float64]
@@ -31,11 +31,11 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
 
     def __init__(self, task: str | Task = "cartpole") -> None:
         self.task = Task.load(task) if isinstance(task, str) else task
-        self._history = reward_window(self.task)
+        self._full = self.task.unveiled
+        self._history = max(self.task.history, formula_window(self.task))
         system = lower_plant(self.task, history=self._history)
         # The judge remembers the episode, the engine sees one step of it: it only moves the plant.
         self._system = system._replace(dynamics=system.dynamics._replace(absorbing=False))
-        self._setpoints = setpoint_table(self.task, 1)
         low, high = self.task.action_limits.T
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float64)
         reach = np.full(len(self.task.states), STATE_LIMIT)
@@ -46,41 +46,61 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
     ) -> tuple[Vector, dict[str, Any]]:
         super().reset(seed=seed)
         start = (options or {}).get("start")
-        self._state = (
-            self.task.random_starts(1, self.np_random)[0] if start is None else np.array(start, np.float64)
-        )
-        if not self.observation_space.contains(self._state):
-            raise ClearloopError(f"start: expected a finite number for each of {', '.join(self.task.states)}")
-        self._judge = Judge(self.task, self._named(self._state))
-        return self._state.copy(), {}
+        point = self._full.random_starts(1, self.np_random)[0] if start is None else np.array(start, float)
+        if point.shape != (len(self._full.states),) or not (np.abs(point) <= STATE_LIMIT).all():
+            raise ClearloopError(
+                f"start: expected a finite number for each of {', '.join(self._full.states)}"
+            )
+        self._scenario = Scenarios.explored(self.task, point[None], self.np_random, self.task.horizon)
+        self._step, nothing = 0, np.zeros(len(self.task.actions))
+        self._window = np.tile([*self._scenario.starts[0], *nothing], (self._history, 1))
+        self._judge = Judge(self.task, self._named(self._observation))
+        return self._observation, self._info
 
     def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         chosen = np.clip(np.asarray(action, np.float64), *self.task.action_limits.T)
         after = self._advance(chosen)
         actions = dict(zip(self.task.actions, chosen.tolist(), strict=True))
-        reward, failed = self._judge.judge(actions, self._named(after), self._named(self._setpoints[0]))
+        reward, failed = self._judge.judge(actions, self._named(after), self._info["setpoints"])
         assert reward is not None  # noqa: S101  a plant without a formula for its reward was refused above
         if failed:
-            after = np.array([self.task.on_failure.get(name, x) for name, x in self._named(after).items()])
-        self._state = after
-        return after.copy(), reward, bool(failed), False, {}
+            after = np.array(
+                [self.task.on_failure.get(n, x) for n, x in zip(self._full.states, after, strict=True)]
+            )
+        self._window = np.vstack([[*after, *np.zeros_like(chosen)], self._window[:-1]])
+        self._step += 1
+        return self._observation, reward, bool(failed), False, self._info
 
     def _advance(self, action: Vector) -> Vector:
-        job = Job(self._state[None], self._setpoints, self.task.discount, self._history)
+        now = min(self._step, self.task.horizon - 1)
+        script = self._scenario.script[:, now : now + 2]
+        aims = self._scenario.setpoints[:, now : now + 1]
+        self._window[0, len(self._full.states) :] = action
+        job = Job(self._window.reshape(1, -1), aims, self.task.discount, self._history, script)
         policies = fixed_actions(action[None, None], self.task)
         rollout = roll_out(policies, self._system, job, trajectories=True, workers=1)
         after: Vector = np.asarray(rollout.states)[0, 0, 0, 1]
         return after
 
+    @property
+    def _observation(self) -> Vector:
+        return self._window[0, : len(self.task.states)].copy()
+
+    @property
+    def _info(self) -> dict[str, Any]:
+        aims = self._scenario.setpoints[0, min(self._step, self.task.horizon - 1)]
+        named = self._named(aims)
+        return {"setpoints": {name: named[name] for name in self.task.setpoints}}
+
     def _named(self, state: Vector) -> dict[str, float]:
-        return dict(zip(self.task.states, state.tolist(), strict=True))
+        return dict(zip(self.task.states, state.tolist(), strict=False))
 
 
 def register() -> None:
     """Make the plants of the built-in tasks known to Gymnasium."""
     for name in builtin_tasks():
         task = Task.load(name)
-        if task.derivatives and f"clearloop/{name}-v0" not in gymnasium.registry:
+        if task.simulated and f"clearloop/{name}-v0" not in gymnasium.registry:
             gymnasium.register(
                 id=f"clearloop/{name}-v0",
                 entry_point="clearloop.plants.environment:PlantEnvironment",

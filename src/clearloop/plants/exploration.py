@@ -1,4 +1,4 @@
-"""Batches drawn from a plant: episodes from uniform starts under uniformly random actions."""
+"""Batches drawn from a plant: episodes from uniform starts under random actions, or those of a law."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,14 @@ from numpy.typing import NDArray
 
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
+from clearloop.expression import variables
 from clearloop.kernels.engine import System, roll_out
-from clearloop.kernels.layout import Job, Policies
-from clearloop.plants.lowering import lower_judgements, lower_plant, reward_window
+from clearloop.kernels.layout import PROGRAM, Job, Policies
+from clearloop.plants.lowering import formula_window, lower_judgements, lower_plant
+from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.sequences import fixed_actions
-from clearloop.plants.setpoints import setpoint_table
+from clearloop.programs import lower_programs
+from clearloop.programs.features import Features
 from clearloop.task import Task
 from clearloop.task.starts import make_box, uniform_starts
 from clearloop.task.tables import Exploration
@@ -29,6 +32,8 @@ class _Episodes(NamedTuple):
     failed: NDArray[np.bool_]
     steps: NDArray[np.int64]
     """[n] that were taken"""
+    setpoints: NDArray[np.float64]
+    """[n, T, P] of the P states whose setpoint is a log column"""
 
 
 def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None) -> Batch:
@@ -36,7 +41,7 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
 
     Failing transitions are kept, and end an episode; the last episode may be cut short.
     """
-    if not task.derivatives:
+    if not task.simulated:
         raise ClearloopError(
             f"task '{task.name}' has no [plant] to draw a batch from: give a log with --data"
         )
@@ -51,26 +56,54 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
 
 
 def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -> _Episodes:
-    box = make_box(plan.starts or task.starts, task.state_names)
+    full = task.unveiled
+    box = make_box(plan.starts or task.starts, full.state_names)
     if box is None:
         raise ClearloopError(f"task '{task.name}': give [exploration] starts, to draw a batch from")
-    low, high = task.action_limits.T
-    actions = rng.uniform(low, high, size=(count, plan.steps, len(low)))
-    history = reward_window(task)
-    job = Job(uniform_starts(box, count, rng), setpoint_table(task, plan.steps), task.discount, history)
-    policies, system = fixed_actions(actions, task), lower_plant(task, history=history)
+    history = max(task.history, formula_window(task), law_window(task))
+    policies = _explorers(task, count, plan.steps, history, rng)
+    scenarios = Scenarios.explored(task, uniform_starts(box, count, rng), rng, plan.steps)
+    job, system = scenarios.job(task, history), lower_plant(task, history=history)
     rollout = roll_out(policies, system, job, trajectories=True)
     steps = _count_steps(task, policies, system, job)
-    states, rewards = np.asarray(rollout.states)[0, 0], np.asarray(rollout.rewards)[0, 0]
-    return _Episodes(states, actions, rewards, rollout.failed[0, 0], steps)
+    states, actions, rewards = (
+        np.asarray(part)[0, 0] for part in (rollout.states, rollout.actions, rollout.rewards)
+    )
+    aims = [task.state_names.index(name) for name, aim in task.setpoints.items() if isinstance(aim, str)]
+    setpoints = np.broadcast_to(scenarios.setpoints, (count, *scenarios.setpoints.shape[1:]))[:, :, aims]
+    seen = states[:, :, : len(task.states)]
+    return _Episodes(seen, actions, rewards, rollout.failed[0, 0], steps, setpoints)
+
+
+def law_window(task: Task) -> int:
+    """Observations that the law of the exploration looks back on."""
+    return 1 + max((v.lag or 0 for law in task.exploration_law for v in variables(law)), default=0)
+
+
+def _explorers(task: Task, count: int, steps: int, history: int, rng: np.random.Generator) -> Policies:
+    """What chooses the actions: the task's law, or chance."""
+    low, high = task.action_limits.T
+    if not task.exploration_law:
+        return fixed_actions(rng.uniform(low, high, size=(count, steps, len(low))), task)
+    features = Features(task.unveiled.state_names, task.action_names, history)
+    code, operand, spans = lower_programs(task.exploration_law, features.slot, np.float64)
+    return Policies(
+        kind=PROGRAM,
+        numbers=np.zeros((1, 0)),
+        sizes=np.zeros(0, np.int64),
+        code=code,
+        operand=operand,
+        spans=spans[None],
+        limits=task.action_limits,
+    )
 
 
 def _count_steps(task: Task, policies: Policies, system: System, job: Job) -> NDArray[np.int64]:
     """[n] until failure: with a reward of 1 for failing, paid to the end, a return counts the rest."""
-    horizon = len(job.setpoints)
+    horizon = job.setpoints.shape[1]
     if task.failure_condition is None:
         return np.full(len(job.starts), horizon)
-    failing = lower_judgements([task.failure_condition] * 2, task, np.float64, job.history)
+    failing = lower_judgements([task.failure_condition] * 2, task.unveiled, np.float64, job.history)
     rollout = roll_out(policies, system._replace(reward=failing), job._replace(discount=1.0))
     after = np.maximum(rollout.returns[0, 0] - 1, 0)
     return np.asarray(horizon - after, np.int64)
@@ -85,6 +118,7 @@ def _batch(task: Task, drawn: _Episodes, wanted: int) -> Batch:
     row = np.arange(len(episode)) - np.repeat(np.cumsum(steps + 1) - steps - 1, steps + 1)
     last = row == steps[episode]
     acting = np.where(last, 0, row)
+    aims = drawn.setpoints[episode, np.minimum(row, steps[episode] - 1)]
     return Batch(
         columns=task.columns,
         states=drawn.states[episode, row],
@@ -93,4 +127,5 @@ def _batch(task: Task, drawn: _Episodes, wanted: int) -> Batch:
         terminal=last & failed[episode],
         rewards=np.where(last, np.nan, drawn.rewards[episode, acting]),
         times=row * task.dt,
+        setpoints=aims if task.columns.setpoints else None,
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.data.cells import Floats
+from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.surrogate.open_loop import Predictor, errors_of, segments
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
@@ -19,19 +20,31 @@ FEWEST = 5  # replays that must last as long
 class Linear:
     """Each state's change is a linear function of the window."""
 
+    task: Task
     gains: Floats
     """[H (S + A) + 1, S]"""
 
     @classmethod
-    def fit(cls, steps: Steps) -> "Linear":
+    def fit(cls, task: Task, steps: Steps) -> "Linear":
         kept = steps[~steps.failing] if not steps.failing.all() else steps
         columns = np.column_stack([kept.window, np.ones(len(kept))])
-        return cls(np.asarray(np.linalg.lstsq(columns, kept.change, rcond=1e-10)[0], np.float64))
+        return cls(task, np.asarray(np.linalg.lstsq(columns, kept.change, rcond=1e-10)[0], np.float64))
 
-    def predict(self, window: Floats, member: int) -> Floats:  # noqa: ARG002
+    def predict(
+        self,
+        window: Floats,
+        member: int,  # noqa: ARG002
+        *,
+        after: Floats | None = None,
+        setpoints: Floats | None = None,  # noqa: ARG002
+    ) -> Floats:
+        """Derived states are predicted like others; those from outside are as they were."""
         changes = np.column_stack([window, np.ones(len(window))]) @ self.gains
-        states = window[:, : changes.shape[1]]
-        return np.asarray(np.clip(states + changes, -1e6, 1e6))
+        states = np.clip(window[:, : changes.shape[1]] + changes, -STATE_LIMIT, STATE_LIMIT)
+        external = [self.task.state_names.index(name) for name in self.task.scope.external]
+        if after is not None:
+            states[:, external] = after[:, external]
+        return np.asarray(states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +78,8 @@ def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> Compariso
     return Comparison(
         ahead=ahead,
         model=np.median(members, axis=0),
-        still=medians(Linear(np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
-        linear=medians(Linear.fit(Steps.of(task, training)), 0),
+        still=medians(Linear(task, np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
+        linear=medians(Linear.fit(task, Steps.of(task, training)), 0),
     )
 
 

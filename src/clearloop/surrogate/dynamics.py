@@ -10,11 +10,15 @@ from clearloop.surrogate.steps import Steps
 
 
 def fit_dynamics(lesson: Lesson, *, rng: np.random.Generator, progress: Progress | None) -> Ensemble:
-    """[members][S]. States that failure alters are learned without failing steps, the others from all."""
+    """[members][K], for the states that are predicted.
+
+    Those that failure alters are learned without failing steps, the others from all.
+    """
     altered = lesson.failure.altered
     order: list[int] = []
     columns: list[tuple[Network, ...]] = []  # of the ensemble: a state's networks, one for each member
-    for states in (np.flatnonzero(~altered), np.flatnonzero(altered)):
+    predicted = np.array([name in lesson.task.predicted for name in lesson.task.state_names])
+    for states in (np.flatnonzero(predicted & ~altered), np.flatnonzero(predicted & altered)):
         if states.size:
             trained = train(
                 *lesson.mirrored(*choose_examples(lesson.training, states, altered), sign=-1.0),
@@ -22,7 +26,7 @@ def fit_dynamics(lesson: Lesson, *, rng: np.random.Generator, progress: Progress
                 settings=lesson.track.training,
                 rng=rng,
                 members=lesson.track.members,
-                progress=portion(progress, len(order) / altered.size, states.size / altered.size),
+                progress=portion(progress, len(order) / predicted.sum(), states.size / predicted.sum()),
             )
             columns += zip(*trained.networks, strict=True)
             order += states.tolist()

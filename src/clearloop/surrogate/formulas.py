@@ -14,7 +14,8 @@ STEPS = 4096  # at a time, so that a long formula over a long log does not fill 
 
 def judge(task: Task, frame: Floats) -> tuple[Floats, Flags]:
     """Reward [n] and failure [n] of the steps of a frame [n, columns], in double precision."""
-    formulas = lower_reward(task, np.float64)
+    history = (frame.shape[1] - 2 * len(task.states)) // len(task.scope.names)
+    formulas = lower_reward(task, np.float64, history)
     parts = [_judge(formulas, frame[at : at + STEPS]) for at in range(0, len(frame), STEPS)]
     reward, fails = np.concatenate([np.zeros((2, 0)), *parts], axis=1)
     return reward, fails != 0

@@ -9,6 +9,8 @@ from clearloop.data.cells import Floats
 from clearloop.kernels.layout import ACTIVATIONS, IDENTITY, NETWORKS, Dynamics, Networks
 from clearloop.kernels.network import flatten
 from clearloop.networks import Network
+from clearloop.programs import lower_ways
+from clearloop.task import Task
 
 
 def lower_networks(networks: Sequence[Network], dtype: Any) -> Networks:
@@ -23,16 +25,17 @@ def lower_networks(networks: Sequence[Network], dtype: Any) -> Networks:
     )
 
 
-def lower_dynamics(networks: Networks, *, dt: float, absorbing: bool, on_failure: Floats) -> Dynamics:
-    """Networks for each state of each member, member by member."""
+def lower_dynamics(
+    networks: Networks, task: Task, *, history: int, absorbing: bool, on_failure: Floats
+) -> Dynamics:
+    """Networks for each state of each member that is predicted, member by member."""
+    predicted = dict.fromkeys(task.predicted)
     return Dynamics(
         kind=NETWORKS,
+        **lower_ways(task, predicted, task.derived, networks.numbers.dtype, history),
         networks=networks,
-        code=np.zeros(0, np.int32),
-        operand=np.zeros(0, networks.numbers.dtype),
-        spans=np.zeros(on_failure.size + 1, np.int64),
         substeps=1,
-        dt=dt,
+        dt=task.dt,
         absorbing=absorbing,
         on_failure=on_failure.astype(networks.numbers.dtype),
     )

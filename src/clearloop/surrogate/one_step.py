@@ -69,7 +69,7 @@ def reward_errors(surrogate: Surrogate, steps: Steps, predicted: Floats) -> Rewa
 
 def _judged(surrogate: Surrogate, steps: Steps, predicted: Floats) -> tuple[Floats, Flags]:
     """Rewards and failures [M, n] of predicted steps."""
-    rest = np.hstack([steps.window, steps.setpoints])
+    rest = np.hstack([steps.window, steps.before, steps.setpoints])
     judged = [surrogate.judge(np.hstack([states, rest]), member) for member, states in enumerate(predicted)]
     rewards, fails = zip(*judged, strict=True)
     return np.stack(rewards), np.stack(fails)

@@ -63,7 +63,9 @@ def segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
 class Predictor(Protocol):
     """What a replay steps with."""
 
-    def predict(self, window: Floats, member: int) -> Floats: ...
+    def predict(
+        self, window: Floats, member: int, *, after: Floats | None, setpoints: Floats | None
+    ) -> Floats: ...
 
 
 def errors_of(
@@ -77,7 +79,7 @@ def errors_of(
     for k in range(horizon):
         at = np.minimum(begins + k, len(steps) - 1)
         window[:, n_states:width] = steps.window[at, n_states:width]
-        predicted = predictor.predict(window, member)
+        predicted = predictor.predict(window, member, after=steps.next[at], setpoints=steps.aims[at])
         errors[:, k] = np.abs(predicted - steps.next[at])
         window = np.hstack([predicted, window[:, n_states:width], window[:, :-width]])
     return errors

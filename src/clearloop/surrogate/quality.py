@@ -75,7 +75,8 @@ def assess(surrogate: Surrogate, held_out: Batch) -> Quality:
     steps = Steps.of(task, held_out)
     if steps.failing.all():
         raise ClearloopError("a model cannot be assessed on steps that all fail: hold out more episodes")
-    predicted = np.stack([surrogate.predict(steps.window, member) for member in range(surrogate.members)])
+    seen = {"after": steps.next, "setpoints": steps.aims}
+    predicted = np.stack([surrogate.predict(steps.window, m, **seen) for m in range(surrogate.members)])
     states, reward = state_errors(steps, predicted), reward_errors(surrogate, steps, predicted)
     open_loop = replay(surrogate, held_out, steps)
     verdict, reasons = judge(task, states, open_loop, reward)

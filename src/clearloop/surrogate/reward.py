@@ -57,8 +57,10 @@ class LearnedReward:
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Reward and failure [n] of steps [n, columns of the frame]: those of the most probable class."""
-        network = self.networks[member]
-        outputs = network(frame[:, : network.sizes[0]])
+        network, n_states = self.networks[member], len(self.task.states)
+        later = n_states + self.task.history * len(self.task.scope.names)
+        seen = np.hstack([frame[:, :later], frame[:, -n_states:]])
+        outputs = network(seen[:, : network.sizes[0]])
         if not self.levels.size:
             return outputs[:, 0], np.zeros(len(frame), np.bool_)
         best = outputs.argmax(axis=1)

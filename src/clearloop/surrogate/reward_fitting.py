@@ -24,7 +24,7 @@ def fit_reward(lesson: Lesson, *, rng: np.random.Generator, progress: Progress |
         loss="classes" if levels.size else "squared",
         progress=progress,
     )
-    width = steps.frame.shape[1] if lesson.track.discern else len(lesson.task.states)
+    width = steps.seen.shape[1] if lesson.track.discern else len(lesson.task.states)
     networks = tuple(_spread(network, columns, width) for (network,) in trained.networks)
     return LearnedReward(lesson.task, networks, levels, find_failing(steps, levels))
 
@@ -45,14 +45,14 @@ def _visible(lesson: Lesson) -> Ints:
     """Columns of the frame: as published those of the next state; else all but what failure alters there."""
     if not lesson.track.discern:
         return np.arange(len(lesson.task.states))
-    frame = np.arange(lesson.training.frame.shape[1])
+    frame = np.arange(lesson.training.seen.shape[1])
     return np.setdiff1d(frame, np.flatnonzero(lesson.failure.altered))
 
 
 def _examples(steps: Steps, columns: Ints, levels: Floats) -> tuple[Floats, Floats]:
     """Inputs [n, columns], targets [1, n, classes] or [1, n, 1]."""
     targets = (steps.reward[:, None] == levels).astype(float) if levels.size else steps.reward[:, None]
-    return steps.frame[:, columns], targets[None]
+    return steps.seen[:, columns], targets[None]
 
 
 def _spread(network: Network, columns: Ints, width: int) -> Network:

@@ -7,7 +7,10 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
+from clearloop.data.episodes import last_rows
+from clearloop.data.setpoints import setpoint_rows
 from clearloop.errors import ClearloopError
+from clearloop.plants.lowering import formula_window
 from clearloop.surrogate.formulas import judge
 from clearloop.task import Task
 
@@ -20,8 +23,12 @@ class Steps:
     """[n, S] the states after the step"""
     window: Floats
     """[n, H (S + A)] states and actions of each lag, the present first: what networks see"""
+    before: Floats
+    """[n, …] the lags before the window that the task's formulas look back on"""
     setpoints: Floats
-    """[n, S] 0 for states without one"""
+    """[n, S] during the step; 0 for states without one"""
+    aims: Floats
+    """[n, S] setpoints after the step"""
     reward: Floats
     """[n] by the task's formula, or as logged where it gives none"""
     failing: Flags
@@ -29,8 +36,10 @@ class Steps:
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
-        transitions = batch.transitions(task.history)
-        setpoints = _setpoints(task, batch)
+        transitions = batch.transitions(max(task.history, formula_window(task)))
+        acting = np.flatnonzero(~last_rows(batch.episodes))
+        aims = setpoint_rows(task, batch.setpoints, len(batch.states))
+        setpoints = aims[acting]
         reward, failing = transitions.reward, transitions.terminal
         if task.reward_expression is not None:
             reward, fails = judge(task, np.hstack([transitions.next, transitions.window, setpoints]))
@@ -39,7 +48,8 @@ class Steps:
             raise ClearloopError(
                 f"task {task.name}: the reward is to be learned, but the batch has no column of it"
             )
-        return cls(transitions.next, transitions.window, setpoints, reward, failing)
+        window, before = np.hsplit(transitions.window, [task.history * len(task.scope.names)])
+        return cls(transitions.next, window, before, setpoints, aims[acting + 1], reward, failing)
 
     @property
     def change(self) -> Floats:
@@ -48,7 +58,12 @@ class Steps:
 
     @property
     def frame(self) -> Floats:
-        """[n, S + H (S + A) + S]"""
+        """[n, columns] with as much history as the task's formulas look back on"""
+        return np.hstack([self.next, self.window, self.before, self.setpoints])
+
+    @property
+    def seen(self) -> Floats:
+        """[n, S + H (S + A) + S] the frame as networks may see it"""
         return np.hstack([self.next, self.window, self.setpoints])
 
     def __getitem__(self, rows: Flags) -> "Steps":
@@ -56,14 +71,3 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.next)
-
-
-def _setpoints(task: Task, batch: Batch) -> Floats:
-    """[n, S] as they were when the step began."""
-    begins = batch.episodes[:-1] == batch.episodes[1:]
-    logged = iter([] if batch.setpoints is None else batch.setpoints[:-1][begins].T)
-    setpoints = np.zeros((len(batch), len(task.states)))
-    for j, name in enumerate(task.state_names):
-        value = task.setpoints.get(name, 0.0)
-        setpoints[:, j] = next(logged) if isinstance(value, str) else value
-    return setpoints

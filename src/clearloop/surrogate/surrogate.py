@@ -13,6 +13,7 @@ from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
 from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.networks import Ensemble, Progress, pack, unpack
+from clearloop.programs import derive_after
 from clearloop.surrogate import storage
 from clearloop.surrogate.dynamics import fit_dynamics
 from clearloop.surrogate.failure import Failure
@@ -27,13 +28,13 @@ from clearloop.task import Task
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surrogate:
-    """M members; each has a network for the change of each of the S states, and judges rewards."""
+    """M members; each has a network for the change of each of the K predicted states, and judges rewards."""
 
     task: Task
     track: Track
     """what it was learned with"""
     dynamics: Ensemble
-    """[M][S] networks from the window of H (S + A) states and actions to a state's change"""
+    """[M][K] networks from the window of H (S + A) states and actions to a state's change"""
     reward: KnownReward | LearnedReward
     failure: Failure
     """what failure was seen to do to states"""
@@ -58,7 +59,7 @@ class Surrogate:
         seed = int(rng.integers(2**32))
         lesson = Lesson.of(task, batch, track, seed)
         known = track.known_reward and task.reward_expression is not None
-        share = len(task.states) / (len(task.states) + (not known))  # of the networks, in the dynamics
+        share = len(task.predicted) / (len(task.predicted) + (not known))  # of the networks, in the dynamics
         dynamics = fit_dynamics(lesson, rng=rng, progress=portion(progress, 0.0, share))
         reward: KnownReward | LearnedReward = KnownReward(task)
         if not known:
@@ -68,10 +69,10 @@ class Surrogate:
         return cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
 
     def __post_init__(self) -> None:
-        n_states, inputs = len(self.task.states), self.task.history * len(self.task.scope.names)
+        predicted, inputs = len(self.task.predicted), self.task.history * len(self.task.scope.names)
         networks = [network.sizes for member in self.dynamics for network in member]
         fits = (
-            [len(member) for member in self.dynamics] == [n_states] * self.track.members
+            [len(member) for member in self.dynamics] == [predicted] * self.track.members
             and {(sizes[0], sizes[-1]) for sizes in networks} == {(inputs, 1)}
             and self.region.shape == (inputs, 2)
             and self.reward.fits(self.members)
@@ -95,11 +96,30 @@ class Surrogate:
         """Those to judge what was found: others, if there are any."""
         return tuple(range(self.track.search, self.members)) or self.search_members
 
-    def predict(self, window: Floats, member: int) -> Floats:
-        """The next states [n, S] for windows [n, H (S + A)]: what the engine does, in double precision."""
-        changes = [network(window)[:, 0] for network in self.dynamics[member]]
-        states = window[:, : len(changes)] + np.stack(changes, axis=1)
-        return np.clip(states, -STATE_LIMIT, STATE_LIMIT)
+    def predict(
+        self, window: Floats, member: int, *, after: Floats | None = None, setpoints: Floats | None = None
+    ) -> Floats:
+        """The next states [n, S] for windows [n, H (S + A)]: what the engine does, in double precision.
+
+        `after`: [n, S] what was seen then, for the states that come from outside; otherwise they stay.
+        `setpoints`: [n, S] after the step, for states that are derived with them.
+        """
+        task = self.task
+        predicted, external = ([task.state_names.index(n) for n in names] for names in self._ways)
+        states = window[:, : len(task.states)].copy()
+        states[:, predicted] += np.stack([network(window)[:, 0] for network in self.dynamics[member]], axis=1)
+        np.clip(states, -STATE_LIMIT, STATE_LIMIT, out=states)
+        if after is not None:
+            states[:, external] = after[:, external]
+        if task.derived:
+            frame = np.hstack([states, window, np.zeros_like(states) if setpoints is None else setpoints])
+            derive_after(task, frame)
+            states = frame[:, : len(task.states)]
+        return states
+
+    @property
+    def _ways(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.task.predicted, self.task.scope.external
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Reward and failure [n] of steps; a row holds next states, window and setpoints."""
@@ -116,7 +136,8 @@ class Surrogate:
         networks = [network for member in chosen for network in self.dynamics[member]]
         dynamics = lower_dynamics(
             lower_networks(networks, dtype),
-            dt=self.task.dt,
+            self.task,
+            history=history or self.task.history,
             absorbing=self.track.absorbing,
             on_failure=self.failure.values,
         )
@@ -184,6 +205,6 @@ class Surrogate:
     def __repr__(self) -> str:
         sizes = "-".join(map(str, self.dynamics[0][0].sizes))
         members = "1 member" if self.members == 1 else f"{self.members} members"
-        networks = "1 network" if len(self.task.states) == 1 else f"{len(self.task.states)} networks"
+        networks = "1 network" if len(self.dynamics[0]) == 1 else f"{len(self.dynamics[0])} networks"
         failure = ", absorbing failure" if self.track.absorbing and self.reward.tells_failure else ""
         return f"Surrogate of {self.task.name}: {members} of {networks} {sizes}, {self.reward}{failure}"

@@ -49,6 +49,8 @@ def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
     wanted = goals(task)
     for j, (name, share) in enumerate(zip(task.state_names, better(task, found), strict=True)):
         unit = task.states[name].unit
+        if name not in task.predicted:
+            continue
         if share > NO_BETTER:
             what = (
                 f"{name} cannot be predicted from this log, at any distance better than if nothing changed "
@@ -73,7 +75,8 @@ def _regions(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding
     calm = steps[~steps.failing]
     predicted = np.mean([surrogate.predict(calm.window, m) for m in range(surrogate.members)], axis=0)
     errors = np.square(predicted - calm.next)
-    for j, name in enumerate(task.state_names):
+    for name in task.predicted:
+        j = task.state_names.index(name)
         worst = max(
             ((*_weakest(errors[:, j], calm.window[:, i]), other) for i, other in enumerate(task.state_names)),
             key=lambda found: found[0],

@@ -1,6 +1,6 @@
 """How a log's columns map onto a task: each name's own column, unless [data] says otherwise."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clearloop.errors import did_you_mean, quoted
@@ -30,13 +30,18 @@ def map_columns(
     actions: Sequence[str],
     setpoints: Mapping[str, float | str],
     reward: str | None,
+    derived: Collection[str] = (),
 ) -> Columns:
-    """`reward`: the column that the reward is learned from, which then must be there."""
+    """`reward`: the column that the reward is learned from, which then must be there.
+
+    What is `derived` need not be there.
+    """
     role = {name: data.get(name, name) for name in (*states, *actions, *ROLES)}
     if reward is not None:
         role["reward"] = reward
     logged = tuple(column for column in setpoints.values() if isinstance(column, str))
-    needed = [*states, *actions, *data] + ["reward"] * (reward is not None)
+    read = [name for name in states if name not in derived]
+    needed = [*read, *actions, *data] + ["reward"] * (reward is not None)
     return Columns(
         states=tuple(role[name] for name in states),
         actions=tuple(role[name] for name in actions),

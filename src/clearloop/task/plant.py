@@ -1,59 +1,124 @@
-"""The plant's derivatives as expressions: what `where` names is put in its place."""
+"""The true system as expressions: what `where` names is put in its place.
 
+Besides the task's states it may have others, that no sensor shows, and signals that come from outside.
+"""
+
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Expression, Number, Variable, fold, parse, substitute, variables
+from clearloop.task.derived import MOST_STEPS_BACK, one_step_back
 from clearloop.task.faults import Fault
 from clearloop.task.scope import Scope, name_faults, state_faults
-from clearloop.task.tables import Plant
+from clearloop.task.tables import Plant, Signal
 
 LARGEST = 10_000  # nodes of a derivative; every line of `where` could double it
 
 
 class Inlined(NamedTuple):
-    derivatives: tuple[Expression, ...]
-    """In state order."""
+    derivatives: dict[str, Expression]
+    """of the states that are integrated, hidden ones included"""
+    next: dict[str, Expression]
+    """of those with difference equations: their values from what was before"""
+    observed: dict[str, Expression]
+    """what sensors show"""
     faults: list[Fault]
 
 
-def inline(plant: Plant, scope: Scope) -> Inlined:
-    faults = _name_faults(plant, scope)
+NOTHING = Inlined({}, {}, {}, [])
+
+
+def hidden_names(plant: Plant, states: tuple[str, ...]) -> tuple[str, ...]:
+    """What moves and is no state of the task."""
+    return tuple(name for name in (*plant.derivative, *plant.next) if name not in states)
+
+
+def signal_names(plant: Plant, signals: Mapping[str, Signal], scope: Scope) -> tuple[str, ...]:
+    """Signals that only the plant knows: no external state, no setpoint."""
+    known = {*scope.names, *(aim for aim in scope.setpoints.values() if isinstance(aim, str))}
+    return tuple(name for name in signals if name not in known) if plant else ()
+
+
+def inline(plant: Plant, signals: Mapping[str, Signal], scope: Scope) -> Inlined:
+    hidden, outside = hidden_names(plant, scope.states), signal_names(plant, signals, scope)
+    names = (*scope.names, *hidden, *outside)
+    faults = _name_faults(plant, scope, hidden, outside)
     if faults or plant.gymnasium is not None:
-        return Inlined((), faults)
+        return NOTHING._replace(faults=faults)
     named: dict[Variable, Expression] = {}
 
     def expression(definition: float | str, *where: str) -> Expression:
         try:
-            return _inline(definition, scope, named)
+            return _inline(definition, names, scope.actions, named)
         except ClearloopError as error:
             faults.append(Fault(("plant", *where), str(error)))
             return Number(0.0)  # what refers to it is not at fault
 
     for name, definition in plant.where.items():
         named[Variable(name)] = expression(definition, "where", name)
-    derivatives = [expression(plant.derivative[state], "derivative", state) for state in scope.states]
-    return Inlined(tuple(derivatives), faults)
+    derivatives = {name: expression(text, "derivative", name) for name, text in plant.derivative.items()}
+    ahead = {name: one_step_back(expression(text, "next", name)) for name, text in plant.next.items()}
+    observed = {name: expression(text, "observed", name) for name, text in plant.observed.items()}
+    faults += [
+        Fault(("plant", "observed", name), f"'{v}' is not chosen yet; it can be read from [t-1] on")
+        for name in plant.observed
+        for v in variables(observed[name])
+        if v.name in scope.actions and not v.lag
+    ]
+    return Inlined(derivatives, ahead, observed, faults)
 
 
-def _name_faults(plant: Plant, scope: Scope) -> list[Fault]:
-    missing = [state for state in scope.states if plant.derivative and state not in plant.derivative]
+def _name_faults(
+    plant: Plant, scope: Scope, hidden: tuple[str, ...], outside: tuple[str, ...]
+) -> list[Fault]:
+    tables = {"derivative": plant.derivative, "next": plant.next, "observed": plant.observed}
+    given = [(table, name) for table, names in tables.items() for name in names]
+    told = [name for _, name in given]
+    own = (*scope.derived, *scope.external)
+    missing = [name for name in scope.states if plant.gymnasium is None and name not in (*told, *own)]
     return [
-        *name_faults(("plant", "where"), plant.where, taken=scope.names),
-        *state_faults(("plant", "derivative"), plant.derivative, scope.states),
-        *(Fault(("plant", "derivative"), f"missing state '{state}'") for state in missing),
-        *state_faults(("plant", "on_failure"), plant.on_failure, scope.states),
+        *name_faults(("plant", "derivative"), hidden, taken=scope.actions),
+        *name_faults(("signals",), outside, taken=(*scope.names, *hidden)),
+        *name_faults(("plant", "where"), plant.where, taken=(*scope.names, *hidden, *outside)),
+        *state_faults(("plant", "observed"), plant.observed, scope.states),
+        *state_faults(("plant", "on_failure"), plant.on_failure, (*scope.states, *hidden)),
+        *(
+            Fault(("plant", table), f"{quoted(name)} is given twice: in {', '.join(_where(name, tables))}")
+            for table, name in given
+            if told.count(name) > 1
+        ),
+        *(
+            Fault(("plant", table), f"{quoted(name)} has a formula, or is external, in [states]")
+            for table, name in given
+            if name in own
+        ),
+        *(
+            Fault(("plant", "derivative"), f"missing state '{name}'{did_you_mean(name, hidden)}")
+            for name in missing
+        ),
     ]
 
 
-def _inline(definition: float | str, scope: Scope, named: dict[Variable, Expression]) -> Expression:
+def _where(name: str, tables: Mapping[str, Mapping[str, str]]) -> list[str]:
+    return [table for table, names in tables.items() if name in names]
+
+
+def _inline(
+    definition: float | str,
+    names: tuple[str, ...],
+    actions: tuple[str, ...],
+    named: dict[Variable, Expression],
+) -> Expression:
     if isinstance(definition, float):
         return Number(definition)
-    formula = parse(definition, (*scope.names, *(variable.name for variable in named)))
+    formula = parse(definition, (*names, *(variable.name for variable in named)))
     used = variables(formula)
     for variable in used:
-        if variable != Variable(variable.name):
+        if variable.part != "value" or (variable.lag is not None and variable.name not in actions):
             raise ClearloopError(f"'{variable}': a plant knows only the present; write {variable.name}")
+        if (variable.lag or 0) > MOST_STEPS_BACK:
+            raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps")
     sizes = {variable: _size(named[variable], {}) for variable in used if variable in named}
     if _size(formula, sizes) > LARGEST:
         raise ClearloopError(f"longer than {LARGEST:,} numbers, names and operations once `where` is put in")

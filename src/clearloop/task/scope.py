@@ -15,6 +15,10 @@ class Scope(NamedTuple):
     actions: tuple[str, ...]
     setpoints: Mapping[str, float | str]
     """Of the states that have one: a number, or a log column."""
+    derived: tuple[str, ...] = ()
+    """States that are computed from others."""
+    external: tuple[str, ...] = ()
+    """States that come from outside: neither predicted nor computed."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -77,6 +77,11 @@ Start = Annotated[
     AfterValidator(_ordered_or_equal),
     expecting('two numbers, the smaller first; or only from = "batch"'),
 ]
+Spell = Annotated[
+    tuple[Annotated[_Whole, Field(ge=1)], Annotated[_Whole, Field(le=1_000_000)]],
+    AfterValidator(_ordered_or_equal),
+    expecting("two whole numbers of control intervals, the smaller first"),
+]
 Setpoint = Annotated[_Finite | _Text, expecting("a number, or the name of a log column")]
 Definition = Annotated[_Finite | _FormulaText, expecting("a number, or a formula in quotes")]
 
@@ -100,6 +105,10 @@ class Table(BaseModel):
 class State(Table):
     unit: Unit = ""
     setpoint: Setpoint | None = None
+    formula: Formula | None = None
+    """computed from other states and from the past, not read and not predicted"""
+    external: Flag = False
+    """comes from outside: seen, not predicted"""
 
 
 class Action(Table):
@@ -134,26 +143,49 @@ class Reward(Table):
 
 
 class Exploration(Table):
-    """How a batch is drawn from the plant: uniform starts, and at every step uniform actions."""
+    """How a batch is drawn from the plant: uniform starts; at every step uniform actions, or by a law."""
 
     size: Annotated[_Whole, Field(ge=1, le=100_000_000), expecting("a whole number of transitions")] = 10_000
     steps: Horizon = 20
     starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({})
+    law: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
+    """of each action, as in a controller file; it may read signals, too"""
+
+
+class Signal(Table):
+    """How a setpoint, an external state or a disturbance runs in simulations: one of these."""
+
+    steps: Limits | None = None
+    """uniform between the two, and a new value now and then"""
+    every: Spell = (100, 100)
+    """the least and the largest number of control intervals from one value to the next"""
+    noise: Positive | None = None
+    """normal, a new value in every control interval; this is its standard deviation"""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.steps is None) == (self.noise is None):
+            raise PydanticCustomError("signal_kind", "expected either steps = [low, high], or noise")
+        return self
 
 
 class Plant(Table):
-    """The true system: derivatives to integrate, or the id of a Gymnasium environment."""
+    """The true system: derivatives to integrate, difference equations, or a Gymnasium environment's id."""
 
     substeps: Substeps = 1
     where: Annotated[dict[str, Definition], Field(max_length=MOST_NAMES)] = Field({})
-    derivative: dict[str, Formula] = Field({})
+    derivative: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
+    next: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
+    """the next value of a state, from the present ones"""
+    observed: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
+    """what a sensor shows, of states that the task does not have"""
     on_failure: dict[str, Number] = Field({})
     gymnasium: Text | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if self.gymnasium is None and not self.derivative:
-            raise PydanticCustomError("plant_kind", "expected derivative, or gymnasium")
+        if self.gymnasium is None and not self.derivative and not self.next:
+            raise PydanticCustomError("plant_kind", "expected derivative, next, or gymnasium")
         if self.gymnasium is not None and self != Plant.model_construct(gymnasium=self.gymnasium):
             raise PydanticCustomError("plant_kind", "gymnasium stands alone: remove the other keys")
         return self

@@ -11,11 +11,14 @@ from pydantic import Field, ValidationError, model_validator
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression
 from clearloop.task.columns import Columns, data_faults, map_columns
+from clearloop.task.derived import derive_states, derived_faults
+from clearloop.task.exploration import law_faults, read_law
 from clearloop.task.faults import Fault, faults_of, first_of
 from clearloop.task.file import parse_toml, read_task
-from clearloop.task.plant import inline
+from clearloop.task.plant import NOTHING, Inlined, hidden_names, inline, signal_names
 from clearloop.task.reward import lower_failure, lower_reward, reward_faults
 from clearloop.task.scope import Scope, name_faults
+from clearloop.task.signals import signal_faults
 from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
 from clearloop.task.tables import (
     MOST_NAMES,
@@ -28,6 +31,7 @@ from clearloop.task.tables import (
     Plant,
     Positive,
     Reward,
+    Signal,
     Start,
     State,
     Table,
@@ -49,6 +53,7 @@ class Task(Table):
     reward: Reward
     starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({"from": "batch"})
     plant: Plant | None = None
+    signals: Annotated[dict[str, Signal], Field(max_length=MOST_NAMES)] = Field({})
     exploration: Exploration | None = None
     data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
 
@@ -85,9 +90,12 @@ class Task(Table):
     def _faults(self) -> list[Fault]:
         return [
             *reward_faults(self.reward, self.scope),
-            *start_faults(self.starts, self.state_names),
-            *(inline(self.plant, self.scope).faults if self.plant else ()),
-            *box_faults(("exploration", "starts"), self.exploration_box, self.state_names),
+            *derived_faults(self.states, self.scope, self.dt, self.history),
+            *start_faults(self.starts, self.unveiled.state_names),
+            *self._inlined.faults,
+            *signal_faults(self.signals, self.scope, self.plant is not None),
+            *box_faults(("exploration", "starts"), self.exploration_box, self.unveiled.state_names),
+            *law_faults(self._law, self.unveiled.state_names, self.action_names),
             *data_faults(self.data, self.scope.names, self.reward.column),
         ]
 
@@ -114,7 +122,14 @@ class Task(Table):
     @property
     def scope(self) -> Scope:
         """What the task's formulas may refer to."""
-        return Scope(self.state_names, self.action_names, self.setpoints)
+        derived = tuple(name for name, state in self.states.items() if state.formula is not None)
+        external = tuple(name for name, state in self.states.items() if state.external)
+        return Scope(self.state_names, self.action_names, self.setpoints, derived, external)
+
+    @cached_property
+    def derived(self) -> dict[str, Expression]:
+        """The formulas of the states that have one: their values from what is seen and was before."""
+        return derive_states(self.states, self.scope, self.dt)
 
     @cached_property
     def reward_expression(self) -> Expression | None:
@@ -138,10 +153,53 @@ class Task(Table):
     def failure_level(self) -> float | None:
         return next((case.value for case in self.reward.cases if case.failure), None)
 
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        """The states that a model must predict: neither computed from others, nor from outside."""
+        return tuple(
+            name for name, state in self.states.items() if state.formula is None and not state.external
+        )
+
     @cached_property
-    def derivatives(self) -> tuple[Expression, ...]:
-        """In state order; empty where no equations are known."""
-        return inline(self.plant, self.scope).derivatives if self.plant else ()
+    def _inlined(self) -> Inlined:
+        return inline(self.plant, self.signals, self.scope) if self.plant else NOTHING
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the engine can run the plant."""
+        return self.plant is not None and self.plant.gymnasium is None
+
+    @property
+    def plant_derivatives(self) -> dict[str, Expression]:
+        """Of the plant's states that are integrated, hidden ones included."""
+        return self._inlined.derivatives
+
+    @property
+    def plant_next(self) -> dict[str, Expression]:
+        """Of the plant's states with difference equations: their values from what was before."""
+        return self._inlined.next
+
+    @property
+    def plant_observed(self) -> dict[str, Expression]:
+        """Of the states that sensors show."""
+        return self._inlined.observed
+
+    @property
+    def unveiled(self) -> "Task":
+        """The task as the plant sees it: what no sensor shows, and what comes from outside, are states too.
+
+        They stand after the others.
+        """
+        return self._unveiled or self
+
+    @cached_property
+    def _unveiled(self) -> "Task | None":
+        if self.plant is None:
+            return None
+        more = {name: State() for name in hidden_names(self.plant, self.state_names)}
+        more |= {name: State(external=True) for name in signal_names(self.plant, self.signals, self.scope)}
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_construct(**fields | {"states": {**self.states, **more}}) if more else None
 
     @property
     def substeps(self) -> int:
@@ -168,6 +226,16 @@ class Task(Table):
         """The starts of episodes that explore; those of the task where none are given."""
         return self.exploration.starts if self.exploration else {}
 
+    @property
+    def _law(self) -> dict[str, str]:
+        return self.exploration.law if self.exploration else {}
+
+    @property
+    def exploration_law(self) -> tuple[Expression, ...]:
+        """Of each action; nothing if they are random."""
+        states, actions = self.unveiled.state_names, self.action_names
+        return tuple(read_law(self._law[name], states, actions) for name in actions if self._law)
+
     def scoring_starts(self, n: int = 1024) -> NDArray[np.float64]:
         """[n, S]: the same for everybody, and never seen by a search."""
         return sobol_starts(self._box(n), n)
@@ -192,4 +260,6 @@ class Task(Table):
     @cached_property
     def columns(self) -> Columns:
         """The names that a log has for all this."""
-        return map_columns(self.data, self.state_names, self.action_names, self.setpoints, self.reward.column)
+        return map_columns(
+            self.data, self.state_names, self.action_names, self.setpoints, self.reward.column, self.derived
+        )

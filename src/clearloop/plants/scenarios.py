@@ -1,0 +1,161 @@
+"""Situations that controllers are tried in: where each starts, and what then comes from outside."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.data import Batch
+from clearloop.data.episodes import first_rows, last_rows
+from clearloop.data.setpoints import setpoint_rows
+from clearloop.errors import ClearloopError
+from clearloop.kernels.layout import Job
+from clearloop.kernels.rollout import STATE_LIMIT
+from clearloop.plants.lowering import formula_window
+from clearloop.plants.setpoints import setpoint_table
+from clearloop.programs import derive_rows
+from clearloop.task import Task
+from clearloop.task.signals import draw_signal
+
+Floats = NDArray[np.float64]
+
+Aims = Mapping[str, float]
+"""Setpoints by state."""
+
+SCORING = 20  # the seed of the signals that everybody is scored with
+
+
+@dataclass(frozen=True, eq=False)
+class Scenarios:
+    """N of them, T steps long, for a task of S states, D of which come from outside."""
+
+    starts: Floats
+    """[N, S]; or [N, H (S + A)] with a past: for each lag the states and actions of that time"""
+    setpoints: Floats
+    """[N or 1, T, S]"""
+    script: Floats
+    """[N or 1, T + 1, D] what the states from outside are; empty: they stay as they start"""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, some: Any) -> Self:
+        """Some of them, by a slice or by numbers."""
+        return replace(
+            self,
+            starts=self.starts[some],
+            setpoints=self.setpoints if len(self.setpoints) == 1 else self.setpoints[some],
+            script=self.script if len(self.script) <= 1 else self.script[some],
+        )
+
+    def aiming(self, task: Task, changed: Aims) -> Self:
+        """The same with other setpoints."""
+        setpoints = self.setpoints.copy()
+        for name, value in changed.items():
+            setpoints[:, :, task.state_names.index(name)] = value
+        return replace(self, setpoints=setpoints) if changed else self
+
+    def veiled(self, task: Task) -> Self:
+        """As a model of the task sees them, if they were made for its plant: without what no sensor shows."""
+        n_states, full = len(task.states), task.unveiled
+        if self.setpoints.shape[2] == n_states:
+            return self
+        kept = [name in task.states for name in full.scope.external]
+        script = self.script[:, :, kept] if self.script.size else self.script
+        return replace(
+            self, starts=self.starts[:, :n_states], setpoints=self.setpoints[:, :, :n_states], script=script
+        )
+
+    def job(self, task: Task, history: int, dtype: Any = np.float64) -> Job:
+        arrays = (self.starts, self.setpoints, self.script)
+        for what, numbers in zip(("starts", "setpoints", "scripts"), arrays, strict=True):
+            if not (np.abs(numbers) <= STATE_LIMIT).all():
+                raise ClearloopError(f"{what}: expected numbers from {-STATE_LIMIT:g} to {STATE_LIMIT:g}")
+        starts, setpoints, script = (array.astype(dtype) for array in arrays)
+        return Job(starts, setpoints, task.discount, history, script)
+
+    @classmethod
+    def at(cls, task: Task, points: Any, aims: Aims | None = None) -> Self:
+        """From states [N, S]: setpoints that the task gives as numbers, or `aims`; nothing changes."""
+        points = np.ascontiguousarray(points, np.float64)
+        if points.ndim != 2 or points.shape[1] != len(task.states) or not len(points):
+            raise ClearloopError(
+                f"starts: expected {len(task.states)} numbers for each, found {points.shape}"
+            )
+        return cls(points, setpoint_table(task, task.horizon, aims)[None], np.zeros((0, 0, 0)))
+
+    @classmethod
+    def scoring(cls, task: Task, n: int = 1024, aims: Aims | None = None) -> Self:
+        """For the plant, or for a model if they are `veiled`: the same for everybody.
+
+        `aims`: setpoints, in place of the task's.
+        """
+        points, rng = task.unveiled.scoring_starts(n), np.random.default_rng(SCORING)
+        return cls.explored(task, points, rng, task.horizon, aims)
+
+    @classmethod
+    def explored(
+        cls, task: Task, points: Floats, rng: np.random.Generator, steps: int, aims: Aims | None = None
+    ) -> Self:
+        """From states [N, S] of the plant, with random signals."""
+        full, n, points = task.unveiled, len(points), points.copy()
+        signals = {
+            name: draw_signal(signal, n, steps + 1, one)
+            for (name, signal), one in zip(task.signals.items(), rng.spawn(len(task.signals)), strict=True)
+        }
+        setpoints = setpoint_table(full, steps, aims, signals)
+        script = np.zeros((0, 0, 0))
+        if full.scope.external:
+            held = np.repeat(points[:, None], steps + 1, axis=1)
+            places = [full.state_names.index(name) for name in full.scope.external]
+            runs = [
+                signals.get(name, held[:, :, j]) for name, j in zip(full.scope.external, places, strict=True)
+            ]
+            script = np.stack(runs, axis=2)
+            points[:, places] = script[:, 0]
+        points = _observed(full, points, np.broadcast_to(setpoints[:, 0], points.shape))
+        return cls(points, setpoints, script)
+
+    @classmethod
+    def logged(cls, task: Task, batch: Batch, rows: NDArray[np.int64], steps: int | None = None) -> Self:
+        """From rows of a log, with their past; then setpoints and what comes from outside as they were.
+
+        What lies beyond the end of an episode is as in its last row.
+        """
+        steps = steps or task.horizon
+        history = max(task.history, formula_window(task))
+        begin = first_rows(batch.episodes)[rows]
+        last = np.flatnonzero(last_rows(batch.episodes))[batch.episodes[rows]]
+        columns = []
+        for lag in range(history):
+            past = np.maximum(rows - lag, begin)
+            known = (lag > 0) & (rows - lag >= begin)
+            columns += [batch.states[past], np.where(known[:, None], np.nan_to_num(batch.actions[past]), 0.0)]
+        ahead = np.minimum(rows[:, None] + np.arange(steps + 1), last[:, None])
+        aims = setpoint_rows(task, batch.setpoints, len(batch.states))
+        external = [task.state_names.index(name) for name in task.scope.external]
+        return cls(
+            np.hstack(columns),
+            aims[ahead[:, :-1]] if batch.setpoints is not None else aims[:1, None].repeat(steps, axis=1),
+            batch.states[ahead][:, :, external] if external else np.zeros((0, 0, 0)),
+        )
+
+    @classmethod
+    def drawn(cls, task: Task, batch: Batch, n: int, rng: np.random.Generator) -> Self:
+        """For a model: from the task's start box, or, where it has none, from rows of the log."""
+        if task.start_box is not None:
+            return cls.explored(task, task.unveiled.even_starts(n, rng), rng, task.horizon).veiled(task)
+        rows = np.flatnonzero(~last_rows(batch.episodes))
+        return cls.logged(task, batch, rng.choice(rows, n, replace=len(rows) < n))
+
+
+def _observed(task: Task, points: Floats, setpoints: Floats) -> Floats:
+    """Starts [N, S] of a plant with what its sensors show, and what the task computes from that."""
+    n, history = len(points), max(task.history, formula_window(task))
+    actions = np.zeros((n, len(task.actions)))
+    for formulas in (task.plant_observed, task.derived):
+        if formulas:
+            points = derive_rows(task, formulas, points, actions, setpoints, np.arange(n), history)
+    return points

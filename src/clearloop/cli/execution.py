@@ -43,7 +43,7 @@ def carry_out(
 def _carry_out(
     run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", err: bool, force: bool
 ) -> None:
-    from clearloop.runs import Ledger, finish, polite_interruption, run_method
+    from clearloop.runs import Ledger, examine_front, finish, polite_interruption, run_method
 
     ledger = Ledger(run)
     typer.echo(f"Batch      {batch!r}", err=err)
@@ -66,6 +66,7 @@ def _carry_out(
             found = count(len(result.points), "controller")
             steps = "model" if request.value == "model" else "logged"
             typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
+    examine_front(run, task, batch, surrogate, [point for result in results for point in result.points])
     finish(run, task, surrogate, results)
     make_report(run)
     typer.echo(err=err)

@@ -9,7 +9,7 @@ import typer
 
 from clearloop.cli.terminal import say, wrapped
 from clearloop.errors import ClearloopError
-from clearloop.report.sentences import format_penalty, headline, kept, planned, rounded
+from clearloop.report.sentences import beware, compared, format_penalty, headline, kept, planned, rounded
 
 if TYPE_CHECKING:
     from clearloop.runs import Front, RunDirectory
@@ -47,7 +47,10 @@ def how_to_resume(task: str, run: "RunDirectory") -> str:
 
 def front_document(run: "RunDirectory") -> dict[str, Any]:
     """JSON values."""
+    from clearloop.runs import read_trust
+
     front, description = read_front(run)
+    rows, before = read_trust(run, description)
     asked = description["asked"]
     return {
         "run": str(run.path),
@@ -57,12 +60,16 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
         "best": front.entries[front.best].controller,
         "pick": description["pick"],
         "doubts": description.get("doubts", []),
+        "log": asdict(before),
+        "trust": [asdict(row) | {"warnings": row.warnings} for row in rows],
         "front": [asdict(entry) for entry in front.entries],
         "published": [asdict(known) for known in front.published],
     }
 
 
 def print_front(run: "RunDirectory") -> None:
+    from clearloop.runs import read_trust
+
     front, description = read_front(run)
     say(headline(front), indent="")
     for doubt in description.get("doubts", []):
@@ -77,6 +84,12 @@ def print_front(run: "RunDirectory") -> None:
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
         say(f"Promise    {kept(front)}", indent=" " * 11)
+    rows, before = read_trust(run, description)
+    if before.text:
+        mine = next((row for row in rows if row.controller == pick["controller"]), None)
+        say(f"The log    {compared(mine, before)}", indent=" " * 11)
+    for warning in beware(rows):
+        say(f"Beware     {warning}", indent=" " * 11)
     for i in front.planners:
         say(f"Planner    {planned(front, i)}", indent=" " * 11)
     if (run.path / "report.html").exists():

@@ -27,6 +27,7 @@ _LEFT_OVER = (
     "progress.csv",
     "tuning.csv",
     "timing.csv",
+    "trust.csv",
     "quality.json",
     "report.html",
     "surrogate/surrogate.json",

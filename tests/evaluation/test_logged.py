@@ -59,5 +59,5 @@ def test_failure_goes_on_paying() -> None:
 
 
 def test_a_choice_of_failures_alone_is_no_comparison() -> None:
-    batch = batch_of(TASK, [0, 99], *([0, 1] for _ in range(9)))
+    batch = batch_of(TASK, [0.0, 99.0], *([0.0, 1.0] for _ in range(9)))
     assert comparable_rows(TASK, batch).size == 0

@@ -35,17 +35,17 @@ def error(done: Done) -> str:
     return line.removeprefix("error: ")
 
 
-def write_log(name: str, law: Callable[[float, float], float]) -> None:
+def write_log(name: str, law: Callable[[float, float], float], rows: int = 15) -> None:
     """Of the pusher, from many places, pushed by a law."""
     rng = np.random.default_rng(0)
-    rows = ["episode,place,speed,push"]
+    lines = ["episode,place,speed,push"]
     for episode in range(40):
         place, speed = rng.uniform(-2, 2), rng.uniform(-1, 1)
-        for _ in range(15):
+        for _ in range(rows):
             push = float(np.clip(law(place, speed), -2, 2))
-            rows.append(f"{episode},{place},{speed},{push}")
+            lines.append(f"{episode},{place},{speed},{push}")
             place, speed = place + 0.1 * speed, 0.98 * speed + 0.3 * push
-    Path(name).write_text("\n".join(rows))
+    Path(name).write_text("\n".join(lines))
 
 
 def test_a_log_that_cannot_support_a_controller_is_refused(run: Run, here: Path) -> None:
@@ -97,3 +97,24 @@ def test_a_model_that_predicts_nothing_is_refused(run: Run, monkeypatch: pytest.
     assert "not from this data" in error(run("show", "run"))
     assert "not from this data" in run("learn", "pusher.toml", "--out", "run", "--resume").err
     assert run("learn", "pusher.toml", *QUICK, "--out", "run").code == 0  # what was refused can be replaced
+
+
+@pytest.mark.usefixtures("here")
+def test_the_log_itself_stands_beside_the_front(run: Run) -> None:
+    rng = np.random.default_rng(1)
+    write_log("random.csv", lambda *_: float(rng.uniform(-2, 2)), rows=40)
+    done = run("learn", "pusher.toml", "--data", "random.csv", *QUICK, "--out", "run")
+    assert done.code == 0, done.err
+    assert "The log " in done.out
+    document = json.loads(run("show", "run", "--json").out)
+    assert document["doubts"] == []
+    assert document["log"]["kind"] == "log"
+    assert document["log"]["penalty"] > 0
+    assert [row["controller"] for row in document["trust"]] == [
+        row["controller"] for row in document["front"]
+    ]
+    for row in document["trust"]:
+        assert 0 <= row["outside"] <= 1
+        assert row["from_log"] > 0
+        assert bool(row["warnings"]) == (row["outside"] > 0.1)
+        assert not row["warnings"] or f"Beware     {row['controller']}" in done.out

@@ -27,6 +27,7 @@ from clearloop.kernels.layout import (
     Policies,
     Reward,
 )
+from clearloop.programs import unbounded
 
 Floats = NDArray[np.float32]
 Layers = list[tuple[Floats, Floats]]
@@ -101,6 +102,7 @@ def engine_system(workload: Workload) -> System:
         spans=np.zeros(STATES + 1, np.int64),
         substeps=1,
         dt=0.025,
+        bounds=unbounded(STATES),
         absorbing=False,
         on_failure=np.full(STATES, np.nan, np.float32),
     )

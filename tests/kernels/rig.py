@@ -10,7 +10,7 @@ from clearloop.expression import Expression, Variable, parse, substitute
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, FORMULA, MOVED, PROGRAM, Dynamics, Job, Policies, Reward
 from clearloop.plants.lowering import empty_networks
-from clearloop.programs import lower_programs
+from clearloop.programs import lower_programs, unbounded
 
 
 def policies_of(kind: int, numbers: Any, limits: Any, dtype: Any, sizes: Sequence[int] = ()) -> Policies:
@@ -81,6 +81,7 @@ class Rig:
             spans=spans,
             substeps=1,
             dt=1.0,
+            bounds=unbounded(len(derivatives)),
             absorbing=absorbing,
             on_failure=np.array([on_failure.get(name, np.nan) for name in self.states], self.dtype),
         )

@@ -34,6 +34,7 @@ def made_up_steps(seed: int, n_failing: int = 30, noise: float = 0.02, reset: fl
         np.zeros((1000, 2)),
         np.where(failing, -1.0, 0.0),
         failing,
+        np.zeros(1000, np.int64),
     )
 
 

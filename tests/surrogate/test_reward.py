@@ -75,7 +75,14 @@ def test_a_reward_that_only_failing_steps_have_tells_failure(
     rewards = np.array([*of_failing, *of_others])
     nothing = np.zeros((len(rewards), 1))
     steps = Steps(
-        nothing, nothing, nothing[:, :0], nothing, nothing, rewards, np.arange(len(rewards)) < len(of_failing)
+        nothing,
+        nothing,
+        nothing[:, :0],
+        nothing,
+        nothing,
+        rewards,
+        np.arange(len(rewards)) < len(of_failing),
+        np.zeros(len(rewards), np.int64),
     )
     assert find_failing(steps, np.array([0.0, -0.1, -1.0])).tolist() == told
 

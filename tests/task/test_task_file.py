@@ -45,7 +45,12 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     ("name", "content", "expected"),
     [
         ("carpole", None, "no task 'carpole': neither built in nor a .toml file; did you mean 'cartpole'?"),
-        ("xyz", None, "no task 'xyz': neither built in nor a .toml file; the built-in tasks are: cartpole"),
+        (
+            "xyz",
+            None,
+            "no task 'xyz': neither built in nor a .toml file; the built-in tasks are: "
+            "cartpole, motor, pendulum, tank",
+        ),
         ("none.toml", None, "none.toml: cannot be read: No such file or directory"),
         (
             "latin.toml",

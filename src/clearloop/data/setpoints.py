@@ -14,3 +14,10 @@ def setpoint_rows(task: Task, logged: Floats | None, n: int) -> Floats:
         aim = task.setpoints.get(name, 0.0)
         table[:, j] = next(columns) if isinstance(aim, str) else aim
     return table
+
+
+def usual_setpoints(task: Task, logged: Floats | None) -> dict[str, float]:
+    """The medians of those that are columns of the log, by state."""
+    names = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
+    medians = [] if logged is None else np.median(logged, axis=0).tolist()
+    return dict(zip(names, medians, strict=True))

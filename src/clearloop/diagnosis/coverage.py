@@ -16,7 +16,7 @@ from clearloop.controllers import Controller, encode
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
 from clearloop.diagnosis.rounding import rounded
-from clearloop.evaluation.setup import find_scenarios, make_system, window
+from clearloop.evaluation.setup import make_job, make_system, window
 from clearloop.kernels.engine import roll_out
 from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
@@ -100,7 +100,7 @@ def cover(
     controller = controller.for_task(task)
     rows = window(task, [controller])
     view = task.unveiled if surrogate is None else task
-    job = find_scenarios(task, controller, starts, surrogate is None).job(task, rows)
+    job = make_job(task, controller, starts, surrogate, rows)
     system = make_system(task, surrogate, rows, members)
     rollout = roll_out(encode([controller], view, history=rows), system, job, trajectories=True)
     courses = np.asarray(rollout.states)[:, 0, :, :, : len(task.states)]

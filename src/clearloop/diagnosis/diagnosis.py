@@ -8,6 +8,7 @@ import numpy as np
 
 from clearloop.controllers import Controller, Planner
 from clearloop.data import Batch
+from clearloop.data.setpoints import usual_setpoints
 from clearloop.diagnosis.coverage import Coverage, Region, cover
 from clearloop.diagnosis.linearisation import Linearisation, linearise
 from clearloop.diagnosis.robustness import Robustness, disturb
@@ -120,7 +121,5 @@ def diagnose(
 
 def aimed(controller: Controller, task: Task, batch: Batch) -> Controller:
     """With the usual setpoints of the log, where they are columns of it and the controller has none."""
-    columns = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
-    logged = [] if batch.setpoints is None else np.median(batch.setpoints, axis=0).tolist()
-    usual = dict(zip(columns, logged, strict=True))
+    usual = usual_setpoints(task, batch.setpoints)
     return controller.model_copy(update={"setpoint": usual | controller.setpoint})

@@ -10,7 +10,7 @@ from clearloop.expression import Number
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, Dynamics, Job, Policies
 from clearloop.plants.lowering import empty_networks, lower_judgements
-from clearloop.programs import lower_ways
+from clearloop.programs import lower_ways, unbounded
 from clearloop.task import Task
 
 
@@ -33,6 +33,7 @@ def _standstill(task: Task, dtype: Any) -> System:
         networks=empty_networks(dtype),
         substeps=1,
         dt=task.dt,
+        bounds=unbounded(len(task.states)),
         absorbing=False,
         on_failure=np.full(n_states, np.nan, dtype),
     )

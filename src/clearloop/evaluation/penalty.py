@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clearloop.controllers import Controller, encode
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import pilot_of, with_model
-from clearloop.evaluation.setup import find_scenarios, make_system, window
+from clearloop.evaluation.setup import make_job, make_system, window
 from clearloop.evaluation.stepping import Progress, step_through
 from clearloop.kernels.engine import roll_out
 from clearloop.plants.gym import make_environment, run_episode
@@ -89,7 +89,7 @@ def evaluate(
         return _evaluate_environment(controller, task, starts)
     history = window(task, [controller])
     view = task.unveiled if surrogate is None else task
-    job = find_scenarios(task, controller, starts, surrogate is None).job(task, history)
+    job = make_job(task, controller, starts, surrogate, history)
     if (pilot := pilot_of(controller)) is not None:
         rollout = step_through(pilot, job, surrogate, members, workers=workers, progress=progress)
     else:

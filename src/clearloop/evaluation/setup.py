@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from clearloop.controllers import Controller
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
+from clearloop.kernels.layout import Job
 from clearloop.plants.lowering import formula_window, lower_plant
 from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
@@ -28,6 +29,21 @@ def make_system(
     if surrogate is None:
         return lower_plant(task, np.float64, history)
     return surrogate.system(np.float64, members, history)
+
+
+def make_job(
+    task: Task,
+    controller: Controller,
+    starts: Scenarios | Floats | int,
+    surrogate: Surrogate | None,
+    history: int,
+) -> Job:
+    """Situations for the plant, or, with what chance adds, for a model of it."""
+    scenarios = find_scenarios(task, controller, starts, surrogate is None)
+    n, steps, luck = len(scenarios), scenarios.steps, scenarios.luck
+    return scenarios.job(
+        task, history, noise=None if surrogate is None else surrogate.noise.draw(n, steps, luck)
+    )
 
 
 def find_scenarios(

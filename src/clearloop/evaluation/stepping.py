@@ -54,11 +54,17 @@ def _run(
     rewards, failed = np.zeros((len(starts), steps)), np.zeros(len(starts), np.bool_)
     running, plans = np.arange(len(starts)), None
     for step in range(steps):
-        aims, outside = setpoints[running, step : step + 1], job.script[:, step : step + 2]
+        aims, outside = setpoints[running, step : step + 2], job.script[:, step : step + 2]
         plans = pilot.decide(windows[:, seen], aims[:, 0, : len(task.states)], plans, workers=workers)
         chosen = pilot.first(plans)
         present = Job(
-            windows, aims, job.discount, pilot.history, outside if len(outside) <= 1 else outside[running]
+            windows,
+            aims,
+            job.discount,
+            pilot.history,
+            outside if len(outside) <= 1 else outside[running],
+            job.noise[running, step : step + 1] if len(job.noise) else job.noise,
+            steps=1,
         )
         moved = roll_out(fixed_actions(chosen[:, None], task), system, present, trajectories=True)
         after, failing = np.asarray(moved.states)[0, 0, :, 1], moved.failed[0, 0]

@@ -11,19 +11,31 @@ from clearloop.kernels.vectors import VECTOR, maximum, minimum
 
 
 @inlined
-def advance(member: int, dynamics: Any, n_states: int, limit: float, rows: Any, at: Any, width: int) -> None:
-    """The next state, within ± limit, in the first rows of the frame; what is not moved stays."""
+def advance(
+    member: int,
+    dynamics: Any,
+    step: int,
+    begin: int,
+    n_starts: int,
+    noise: Any,
+    rows: Any,
+    at: Any,
+    width: int,
+) -> None:
+    """The next state, within bounds, in the first rows of the frame; what is not moved stays."""
+    n_states = dynamics.ways.size
     if dynamics.kind == NETWORKS:
-        _predict(member, dynamics.networks, dynamics.ways, limit, rows, at, width)
-        return
-    _integrate(dynamics, n_states, rows, at, width)
+        _predict(member, dynamics.networks, dynamics.ways, rows, at, width)
+        if noise.shape[0] > 0:
+            _disturb(step, begin, n_starts, noise, dynamics.ways, rows, at, width)
+    else:
+        _integrate(dynamics, n_states, rows, at, width)
     for j in range(n_states):
-        for i in range(0, width, VECTOR):
-            store(rows, at.frame + j, i, minimum(maximum(load(rows, at.frame + j, i), -limit), limit))
+        _limit(dynamics.bounds, j, at.frame + j, rows, at, width)
 
 
 @inlined
-def _predict(member: int, networks: Any, ways: Any, limit: float, rows: Any, at: Any, width: int) -> None:
+def _predict(member: int, networks: Any, ways: Any, rows: Any, at: Any, width: int) -> None:
     """Each state that is moved changes by what its network says of the states and actions."""
     size, moved = networks.numbers.size // networks.total, 0
     now = at.frame + ways.size
@@ -42,8 +54,21 @@ def _predict(member: int, networks: Any, ways: Any, limit: float, rows: Any, at:
                 store(rows, at.frame + j, i, 0)
     for j in range(ways.size):
         for i in range(0, width, VECTOR):
-            ahead = load(rows, now + j, i) + load(rows, at.frame + j, i)
-            store(rows, at.frame + j, i, minimum(maximum(ahead, -limit), limit))
+            store(rows, at.frame + j, i, load(rows, now + j, i) + load(rows, at.frame + j, i))
+
+
+@part
+def _disturb(
+    step: int, begin: int, n_starts: int, noise: Any, ways: Any, rows: Any, at: Any, width: int
+) -> None:
+    """What the log showed besides what networks can predict."""
+    moved = 0
+    for j in range(ways.size):
+        if ways[j] == MOVED:
+            read_table(noise, step, moved, begin, n_starts, rows, at.hidden, width)
+            for i in range(0, width, VECTOR):
+                store(rows, at.frame + j, i, load(rows, at.frame + j, i) + load(rows, at.hidden, i))
+            moved += 1
 
 
 @part
@@ -95,13 +120,20 @@ def follow(
 
 
 @part
-def derive(dynamics: Any, limit: float, rows: Any, at: Any, width: int) -> None:
+def derive(dynamics: Any, rows: Any, at: Any, width: int) -> None:
     """Derived states, from the frame of the step and from those derived before them."""
     for j in dynamics.order:
         start, stop = dynamics.spans[j], dynamics.spans[j + 1]
         run_tile(dynamics.code, dynamics.operand, start, stop, rows, at.frame, at.stack, 0, width)
-        for i in range(0, width, VECTOR):
-            store(rows, at.frame + j, i, minimum(maximum(load(rows, at.stack, i), -limit), limit))
+        _limit(dynamics.bounds, j, at.stack, rows, at, width)
+
+
+@inlined
+def _limit(bounds: Any, j: int, source: int, rows: Any, at: Any, width: int) -> None:
+    """A row as the next value of state j, within its bounds."""
+    low, high = bounds[j, 0], bounds[j, 1]
+    for i in range(0, width, VECTOR):
+        store(rows, at.frame + j, i, minimum(maximum(load(rows, source, i), low), high))
 
 
 @inlined

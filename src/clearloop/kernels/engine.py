@@ -90,7 +90,8 @@ def _hand_out(work_on: Callable[[tuple[int, int]], None], tiles: int, workers: i
 
 def _outcome(lanes: int, policies: Policies, job: Job, trajectories: bool) -> Outcome:
     dtype = job.starts.dtype
-    _, steps, n_states = job.setpoints.shape
+    _, known, n_states = job.setpoints.shape
+    steps = job.steps or known
     rows = lanes if trajectories else 0
     return Outcome(
         returns=np.empty(lanes, dtype),

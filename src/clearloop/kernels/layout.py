@@ -74,6 +74,8 @@ class Dynamics(NamedTuple):
     """[S + 1] the program of each state: its derivative, or what it is derived by; empty if it has none"""
     substeps: int
     dt: float
+    bounds: Array
+    """[S, 2] the least and the largest that a state can become"""
     absorbing: bool
     """a failed lane stays where it failed, and pays the failure's reward for the rest of the horizon"""
     on_failure: Array
@@ -106,6 +108,11 @@ class Job(NamedTuple):
     history: int
     script: Array = np.zeros((0, 0, 0))
     """[N or 1, T + 1, D] what the D driven states are, at each step; empty: they stay as they start"""
+    noise: Array = np.zeros((0, 0, 0))
+    """[N or 1, T, K] what is added to the K states that networks predict, in each step; empty: nothing"""
+    steps: int = 0
+    """T; 0: as many as there are setpoints. What is derived after the last step sees the setpoint after it,
+    if there is one"""
 
 
 class Outcome(NamedTuple):

@@ -16,7 +16,7 @@ from clearloop.kernels.reward import account, judge, pay
 from clearloop.kernels.rows import load, store
 from clearloop.kernels.vectors import VECTOR
 
-STATE_LIMIT = 1e12  # a surrogate far outside its data must not run off to infinity
+STATE_LIMIT = 1e12  # nothing may run off to infinity
 
 
 @kernel
@@ -33,7 +33,8 @@ def roll_tiles(
 ) -> None:
     """Step the tiles [first, last) through the horizon."""
     n_starts, n_actions = job.starts.shape[0], policies.limits.shape[0]
-    _, steps, n_states = job.setpoints.shape
+    _, known, n_states = job.setpoints.shape
+    steps = job.steps if job.steps > 0 else known
     population = policies.numbers.shape[0] // (n_starts if policies.kind == SEQUENCE else 1)
     count = population * n_starts
     tiles = (count + LANES - 1) // LANES
@@ -54,11 +55,11 @@ def roll_tiles(
                 end = width if p == population - 1 else min((p + 1) * n_starts - begin, width)
                 act(policies, p, begin, step, n_states, job.history, rows, at, lane, end)
                 p, lane = p + 1, end
-            advance(member, dynamics, n_states, STATE_LIMIT, rows, at, width)
+            advance(member, dynamics, step, begin, n_starts, job.noise, rows, at, width)
             follow(step + 1, begin, n_starts, job.script, dynamics.ways, rows, at, width)
             if dynamics.order.size:
-                _aim(min(step + 1, steps - 1), begin, n_starts, job, n_actions, rows, at, width)
-                derive(dynamics, STATE_LIMIT, rows, at, width)
+                _aim(min(step + 1, known - 1), begin, n_starts, job, n_actions, rows, at, width)
+                derive(dynamics, rows, at, width)
                 _aim(step, begin, n_starts, job, n_actions, rows, at, width)
             judge(member, reward, rows, at, width)
             running = account(gain, dynamics.absorbing, dynamics.on_failure, rows, at, width)

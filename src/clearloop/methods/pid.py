@@ -17,6 +17,7 @@ import numpy as np
 
 from clearloop.controllers import encode, pid
 from clearloop.data.cells import Floats
+from clearloop.data.setpoints import usual_setpoints
 from clearloop.errors import ClearloopError
 from clearloop.methods.linear_model import identify
 from clearloop.methods.method import Candidate, Method, Search, State
@@ -65,7 +66,7 @@ class PIDSearch(Search):
         self.pairs = pair_loops(model, wanted, settings.loops)
         """(state, action) of every loop"""
         deviations, actions = model.rest(np.isin(task.state_names, wanted))
-        place = setpoint_table(task, 1)[0] + deviations
+        place = setpoint_table(task, 1, usual_setpoints(task, batch.setpoints))[0] + deviations
         duration = settings.watched * task.horizon
         self.laboratory = Laboratory(problem, place, actions, steps=duration, push=settings.push)
         self.trials: list[Trial] = []

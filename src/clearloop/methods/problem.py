@@ -11,7 +11,7 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation.linear_q import LinearQ
 from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
-from clearloop.kernels.layout import Policies
+from clearloop.kernels.layout import Job, Policies
 from clearloop.plants.lowering import formula_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.programs.features import Features
@@ -52,6 +52,7 @@ class Problem:
         self.readable = _readable(task)
         """what a controller may read: states, now and before, and what it did before"""
         self._systems: dict[tuple[int, ...], System] = {}
+        self._jobs: dict[int, Job] = {}
 
     @property
     def share(self) -> float:
@@ -98,11 +99,18 @@ class Problem:
             return np.asarray(self.value.penalties(policies, self.starts[:starts]).mean(axis=1))
         some = range(self.members if members is None else min(members, self.members))
         chosen = tuple(self.surrogate.search_members[member] for member in some)
-        job = self.scenarios[:starts].job(self.task, self.history, np.float32)
+        job = self._job(min(starts, len(self.scenarios)))
         returns = roll_out(policies, self._system(chosen), job).returns
         self.spent += returns.size * self.task.horizon
         penalties: Floats = -returns.mean(axis=(0, 2), dtype=np.float64)
         return penalties
+
+    def _job(self, starts: int) -> Job:
+        if starts not in self._jobs:
+            scenarios = self.scenarios[:starts]
+            chance = self.surrogate.noise.draw(starts, scenarios.steps, scenarios.luck)
+            self._jobs[starts] = scenarios.job(self.task, self.history, np.float32, chance)
+        return self._jobs[starts]
 
     def _system(self, members: tuple[int, ...]) -> System:
         if members not in self._systems:

@@ -74,9 +74,10 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
     def _advance(self, action: Vector) -> Vector:
         now = min(self._step, self.task.horizon - 1)
         script = self._scenario.script[:, now : now + 2]
-        aims = self._scenario.setpoints[:, now : now + 1]
+        aims = self._scenario.setpoints[:, now : now + 2]
         self._window[0, len(self._full.states) :] = action
-        job = Job(self._window.reshape(1, -1), aims, self.task.discount, self._history, script)
+        window = self._window.reshape(1, -1)
+        job = Job(window, aims, self.task.discount, self._history, script, steps=1)
         policies = fixed_actions(action[None, None], self.task)
         rollout = roll_out(policies, self._system, job, trajectories=True, workers=1)
         after: Vector = np.asarray(rollout.states)[0, 0, 0, 1]

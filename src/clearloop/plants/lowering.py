@@ -9,7 +9,7 @@ from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, variables
 from clearloop.kernels.engine import System
 from clearloop.kernels.layout import DERIVATIVE, FORMULA, Dynamics, Networks, Reward
-from clearloop.programs import frame_slot, lower_programs, lower_ways
+from clearloop.programs import frame_slot, lower_programs, lower_ways, unbounded
 from clearloop.task import Task
 from clearloop.task.derived import one_step_on
 
@@ -35,6 +35,7 @@ def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None)
         networks=empty_networks(dtype),
         substeps=task.substeps,
         dt=task.dt,
+        bounds=unbounded(len(task.states)),
         absorbing=True,
         on_failure=np.array([task.on_failure.get(name, np.nan) for name in task.state_names], dtype),
     )

@@ -37,6 +37,8 @@ class Scenarios:
     """[N or 1, T, S]"""
     script: Floats
     """[N or 1, T + 1, D] what the states from outside are; empty: they stay as they start"""
+    luck: int = 0
+    """seed of what chance adds on a model"""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -68,13 +70,19 @@ class Scenarios:
             self, starts=self.starts[:, :n_states], setpoints=self.setpoints[:, :, :n_states], script=script
         )
 
-    def job(self, task: Task, history: int, dtype: Any = np.float64) -> Job:
+    @property
+    def steps(self) -> int:
+        return int(self.setpoints.shape[1])
+
+    def job(self, task: Task, history: int, dtype: Any = np.float64, noise: Floats | None = None) -> Job:
+        """`noise`: [N, T, K] what chance adds to the predictions of a model."""
         arrays = (self.starts, self.setpoints, self.script)
         for what, numbers in zip(("starts", "setpoints", "scripts"), arrays, strict=True):
             if not (np.abs(numbers) <= STATE_LIMIT).all():
                 raise ClearloopError(f"{what}: expected numbers from {-STATE_LIMIT:g} to {STATE_LIMIT:g}")
         starts, setpoints, script = (array.astype(dtype) for array in arrays)
-        return Job(starts, setpoints, task.discount, history, script)
+        chance = np.zeros((0, 0, 0)) if noise is None else noise
+        return Job(starts, setpoints, task.discount, history, script, chance.astype(dtype))
 
     @classmethod
     def at(cls, task: Task, points: Any, aims: Aims | None = None) -> Self:
@@ -146,9 +154,13 @@ class Scenarios:
     def drawn(cls, task: Task, batch: Batch, n: int, rng: np.random.Generator) -> Self:
         """For a model: from the task's start box, or, where it has none, from rows of the log."""
         if task.start_box is not None:
-            return cls.explored(task, task.unveiled.even_starts(n, rng), rng, task.horizon).veiled(task)
-        rows = np.flatnonzero(~last_rows(batch.episodes))
-        return cls.logged(task, batch, rng.choice(rows, n, replace=len(rows) < n))
+            points = task.unveiled.even_starts(n, rng)
+            found = cls.explored(task, points, rng, task.horizon).veiled(task)
+        else:
+            rows = np.flatnonzero(~last_rows(batch.episodes))
+            found = cls.logged(task, batch, rng.choice(rows, n, replace=len(rows) < n))
+        (own,) = rng.spawn(1)
+        return replace(found, luck=int(own.integers(2**32)))
 
 
 def _observed(task: Task, points: Floats, setpoints: Floats) -> Floats:

@@ -4,12 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clearloop.expression import Expression
 from clearloop.kernels.layout import DERIVED, DRIVEN, MOVED
+from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.programs.frame import frame_slot, lower_programs
 from clearloop.task import Task
 from clearloop.task.derived import one_step_on
+
+
+def unbounded(n_states: int) -> NDArray[np.float64]:
+    """[S, 2] states that may become whatever they like."""
+    return np.tile([-STATE_LIMIT, STATE_LIMIT], (n_states, 1))
 
 
 def lower_ways(

@@ -26,7 +26,7 @@ def lower_networks(networks: Sequence[Network], dtype: Any) -> Networks:
 
 
 def lower_dynamics(
-    networks: Networks, task: Task, *, history: int, absorbing: bool, on_failure: Floats
+    networks: Networks, task: Task, *, history: int, bounds: Floats, absorbing: bool, on_failure: Floats
 ) -> Dynamics:
     """Networks for each state of each member that is predicted, member by member."""
     predicted = dict.fromkeys(task.predicted)
@@ -36,6 +36,7 @@ def lower_dynamics(
         networks=networks,
         substeps=1,
         dt=task.dt,
+        bounds=bounds.astype(networks.numbers.dtype),
         absorbing=absorbing,
         on_failure=on_failure.astype(networks.numbers.dtype),
     )

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats
+from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.episodes import last_rows
 from clearloop.data.setpoints import setpoint_rows
 from clearloop.errors import ClearloopError
@@ -33,6 +33,8 @@ class Steps:
     """[n] by the task's formula, or as logged where it gives none"""
     failing: Flags
     """[n] marked terminal in the log, or a failure by the task's condition"""
+    episode: Ints
+    """[n]"""
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
@@ -49,7 +51,16 @@ class Steps:
                 f"task {task.name}: the reward is to be learned, but the batch has no column of it"
             )
         window, before = np.hsplit(transitions.window, [task.history * len(task.scope.names)])
-        return cls(transitions.next, window, before, setpoints, aims[acting + 1], reward, failing)
+        return cls(
+            transitions.next,
+            window,
+            before,
+            setpoints,
+            aims[acting + 1],
+            reward,
+            failing,
+            transitions.episode,
+        )
 
     @property
     def change(self) -> Floats:

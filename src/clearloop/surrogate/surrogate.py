@@ -1,7 +1,7 @@
 """The model of a plant that controllers are searched on: an ensemble of networks, learned from a batch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,17 +11,18 @@ from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
-from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.networks import Ensemble, Progress, pack, unpack
-from clearloop.programs import derive_after
+from clearloop.programs import derive_after, unbounded
 from clearloop.surrogate import storage
 from clearloop.surrogate.dynamics import fit_dynamics
 from clearloop.surrogate.failure import Failure
 from clearloop.surrogate.lesson import Lesson, split
 from clearloop.surrogate.lowering import lower_dynamics, lower_networks
+from clearloop.surrogate.noise import Noise, find_noise
 from clearloop.surrogate.progress import portion
 from clearloop.surrogate.reward import KnownReward, LearnedReward
 from clearloop.surrogate.reward_fitting import fit_reward
+from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.tracks import BEST, Track
 from clearloop.task import Task
 
@@ -44,6 +45,8 @@ class Surrogate:
     """fingerprint of the data"""
     split_seed: int
     """tells which part of the data was held out"""
+    noise: Noise = field(default_factory=Noise.none)
+    """what was left unexplained, if it is not negligible"""
 
     @classmethod
     def fit(
@@ -66,7 +69,8 @@ class Surrogate:
             reward = fit_reward(lesson, rng=rng, progress=portion(progress, share, 1.0 - share))
         window = lesson.training.window
         region = np.stack([window.min(axis=0), window.max(axis=0)], axis=1)
-        return cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
+        fitted = cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
+        return replace(fitted, noise=fitted._find_noise(lesson.held_out))
 
     def __post_init__(self) -> None:
         predicted, inputs = len(self.task.predicted), self.task.history * len(self.task.scope.names)
@@ -75,6 +79,7 @@ class Surrogate:
             [len(member) for member in self.dynamics] == [predicted] * self.track.members
             and {(sizes[0], sizes[-1]) for sizes in networks} == {(inputs, 1)}
             and self.region.shape == (inputs, 2)
+            and self.noise.residuals.shape in ((len(self.noise.last), predicted), (0, 0))
             and self.reward.fits(self.members)
         )
         if not fits:
@@ -87,6 +92,17 @@ class Surrogate:
         return len(self.dynamics)
 
     @property
+    def bounds(self) -> Floats:
+        """[S, 2] which states can be reached."""
+        bounds = unbounded(len(self.task.states))
+        if self.track.reach is not None:
+            places = [self.task.state_names.index(name) for name in self.task.predicted]
+            low, high = self.region[places].T
+            far = self.track.reach * (high - low)
+            bounds[places] = np.clip(np.stack([low - far, high + far], axis=1), *bounds[0])
+        return bounds
+
+    @property
     def search_members(self) -> tuple[int, ...]:
         """Those to search controllers with."""
         return tuple(range(self.track.search))
@@ -97,18 +113,25 @@ class Surrogate:
         return tuple(range(self.track.search, self.members)) or self.search_members
 
     def predict(
-        self, window: Floats, member: int, *, after: Floats | None = None, setpoints: Floats | None = None
+        self,
+        window: Floats,
+        member: int,
+        *,
+        after: Floats | None = None,
+        setpoints: Floats | None = None,
+        noise: Floats | float = 0.0,
     ) -> Floats:
         """The next states [n, S] for windows [n, H (S + A)]: what the engine does, in double precision.
 
         `after`: [n, S] what was seen then, for the states that come from outside; otherwise they stay.
-        `setpoints`: [n, S] after the step, for states that are derived with them.
+        `setpoints`: [n, S] after the step, for states that are derived with them. `noise`: [n, K].
         """
         task = self.task
         predicted, external = ([task.state_names.index(n) for n in names] for names in self._ways)
         states = window[:, : len(task.states)].copy()
-        states[:, predicted] += np.stack([network(window)[:, 0] for network in self.dynamics[member]], axis=1)
-        np.clip(states, -STATE_LIMIT, STATE_LIMIT, out=states)
+        changes = np.stack([network(window)[:, 0] for network in self.dynamics[member]], axis=1)
+        states[:, predicted] += changes + noise
+        np.clip(states, *self.bounds.T, out=states)
         if after is not None:
             states[:, external] = after[:, external]
         if task.derived:
@@ -120,6 +143,11 @@ class Surrogate:
     @property
     def _ways(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.task.predicted, self.task.scope.external
+
+    def _find_noise(self, held_out: Steps) -> Noise:
+        members = [self.predict(held_out.window, member) for member in range(self.members)]
+        states = [self.task.state_names.index(name) for name in self.task.predicted]
+        return find_noise(held_out, np.mean(members, axis=0), states, self.track.noise)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Reward and failure [n] of steps; a row holds next states, window and setpoints."""
@@ -138,6 +166,7 @@ class Surrogate:
             lower_networks(networks, dtype),
             self.task,
             history=history or self.task.history,
+            bounds=self.bounds,
             absorbing=self.track.absorbing,
             on_failure=self.failure.values,
         )
@@ -169,6 +198,8 @@ class Surrogate:
             split_seed=self.split_seed,
         )
         arrays = pack(self.dynamics, "dynamics") | {"region": self.region}
+        if len(self.noise.residuals):
+            arrays |= {"noise": self.noise.residuals, "noise_last": self.noise.last.astype(np.float64)}
         if learned:
             arrays |= pack(tuple((network,) for network in learned.networks), "reward")
         storage.write(folder, header, arrays)
@@ -200,6 +231,7 @@ class Surrogate:
             region=arrays.get("region", np.zeros(0)),
             batch=header.batch,
             split_seed=header.split_seed,
+            noise=Noise(arrays["noise"], arrays["noise_last"] != 0) if "noise" in arrays else Noise.none(),
         )
 
     def __repr__(self) -> str:

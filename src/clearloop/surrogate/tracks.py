@@ -29,6 +29,12 @@ class Track:
     """finds the states that failure alters (`failure.py`): the others are learned from failing steps, too,
     and a learned reward looks at the whole step without them. If false, no state is learned from failing
     steps, and a learned reward looks at the next state"""
+    noise: float = 0.01
+    """of what networks leave unexplained of a state's change, as a share of its variance: more is noise, and
+    drawn in rollouts, too; less is an error of the networks"""
+    reach: float | None = 1.0
+    """how far a state may leave its range in the log to either side, in ranges; None: at will. Out there,
+    networks only guess, and what runs off to infinity on one model would outweigh everything else"""
     mirrored: bool = True
     """a symmetric plant is also learned from the mirror image of every transition"""
 
@@ -53,6 +59,8 @@ PUBLISHED: Final = Track(
     known_reward=False,
     absorbing=False,
     discern=False,
+    noise=1.0,
+    reach=None,
     mirrored=False,
 )
 """Sec. 4.2 of the paper, which does not say what becomes of failing steps: the dynamics do without them."""

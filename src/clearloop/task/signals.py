@@ -28,8 +28,8 @@ def draw_signal(signal: Signal, count: int, length: int, rng: np.random.Generato
     low, high = signal.steps or (0.0, 0.0)
     least, most = signal.every
     pieces = 2 + length // least
-    spells = rng.integers(least, most, (count, pieces), endpoint=True)
-    ends = np.cumsum(spells, axis=1)
-    levels = rng.uniform(low, high, (count, pieces))
+    when, what = rng.spawn(2)  # so that the first ones are the same for any count
+    ends = np.cumsum(when.integers(least, most, (count, pieces), endpoint=True), axis=1)
+    levels = what.uniform(low, high, (count, pieces))
     piece = (np.arange(length) >= ends[:, :, None]).sum(axis=1)
     return np.take_along_axis(levels, piece, axis=1)

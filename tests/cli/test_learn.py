@@ -182,14 +182,6 @@ def test_a_log_of_ones_own_without_a_plant(run: Run, here: Path) -> None:
     assert document["front"][0]["penalty_system"] is None
 
 
-def test_a_log_that_cannot_support_a_controller_is_refused(run: Run, here: Path) -> None:
-    rows = "\n".join(f"{i % 7},{i % 5},{0.1 * (i % 7) - 0.2 * (i % 5)}" for i in range(60))
-    (here / "law.csv").write_text("place,speed,push\n" + rows)
-    message = error(run("learn", "pusher.toml", "--data", "law.csv", *QUICK))
-    assert message.startswith("law.csv: cannot support a controller: push never varies independently")
-    assert not (here / "runs").exists()
-
-
 Change = Callable[[Path], object]
 REFUSED: dict[str, str] = {
     "--method gppl": "no method 'gppl'; did you mean 'gprl'?",

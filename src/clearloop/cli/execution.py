@@ -7,6 +7,7 @@ import typer
 
 from clearloop.cli.front import how_to_resume
 from clearloop.cli.model import assess_model, find_track, learn_model, print_reasons
+from clearloop.cli.refusal import answer, in_words
 from clearloop.cli.report import make_report
 from clearloop.cli.searching import searching
 from clearloop.cli.terminal import InterruptedRunError, clock, count
@@ -19,19 +20,30 @@ if TYPE_CHECKING:
 
 
 def carry_out(
-    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", *, err: bool = False
+    run: "RunDirectory",
+    request: "Request",
+    task: "Task",
+    batch: "Batch",
+    *,
+    err: bool = False,
+    force: bool = False,
 ) -> None:
-    """From the beginning, or from where it stopped, to the end. `err`: talk on standard error."""
+    """From the beginning, or from where it stopped, to the end. `err`: talk on standard error.
+
+    `force`: search even if the model cannot support a controller.
+    """
     try:
         run.go_on()
-        _carry_out(run, request, task, batch, err)
+        _carry_out(run, request, task, batch, err, force)
     except KeyboardInterrupt as stop:
         run.mark("interrupted")
         raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
 
 
-def _carry_out(run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", err: bool) -> None:
-    from clearloop.runs import Ledger, finish, polite_interruption, run_method
+def _carry_out(
+    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", err: bool, force: bool
+) -> None:
+    from clearloop.runs import Ledger, examine_front, finish, polite_interruption, run_method
 
     ledger = Ledger(run)
     typer.echo(f"Batch      {batch!r}", err=err)
@@ -40,6 +52,7 @@ def _carry_out(run: "RunDirectory", request: "Request", task: "Task", batch: "Ba
     typer.echo(f"Surrogate  {count(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
     if quality["verdict"] != "good":
         print_reasons(quality, err=err)
+    _trust(run, request, task, batch, surrogate, force)
     results = []
     with polite_interruption() as interruption:
         for method in request.methods:
@@ -53,6 +66,7 @@ def _carry_out(run: "RunDirectory", request: "Request", task: "Task", batch: "Ba
             found = count(len(result.points), "controller")
             steps = "model" if request.value == "model" else "logged"
             typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
+    examine_front(run, task, batch, surrogate, [point for result in results for point in result.points])
     finish(run, task, surrogate, results)
     make_report(run)
     typer.echo(err=err)
@@ -71,6 +85,20 @@ def _surrogate(
         surrogate = learn_model(task, batch, find_track(request.track), request.seed)
     surrogate.save(folder)
     return surrogate
+
+
+def _trust(
+    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", surrogate: "Surrogate", force: bool
+) -> None:
+    """The run is marked refused, or goes on with its doubts written down."""
+    from clearloop.surrogate import examine_model
+
+    found = [finding for finding in examine_model(task, batch, surrogate) if finding.severity == "problem"]
+    if found:
+        before = run.describe().get("doubts", [])
+        new = [one for one in in_words(found) if one not in before]
+        run.mark("running" if force else "refused", doubts=[*before, *new])
+    answer(", ".join(request.data) or f"task {task.name}", found, force=force)
 
 
 def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dict[str, Any]:

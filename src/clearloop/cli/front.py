@@ -9,7 +9,7 @@ import typer
 
 from clearloop.cli.terminal import say, wrapped
 from clearloop.errors import ClearloopError
-from clearloop.report.sentences import format_penalty, headline, kept, planned, rounded
+from clearloop.report.sentences import beware, compared, format_penalty, headline, kept, planned, rounded
 
 if TYPE_CHECKING:
     from clearloop.runs import Front, RunDirectory
@@ -27,6 +27,12 @@ def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
         raise ClearloopError(
             f"{run.path}: a run of 'clearloop {asked.get('command')}', which has no front to show"
         )
+    if description["status"] == "refused":
+        reasons = description["doubts"]
+        raise ClearloopError(
+            f"{run.path}: no front: not from this data: because {reasons[0]['message']};"
+            f" to search all the same: {how_to_resume(asked['task'], run)} --force"
+        )
     if description["status"] != "finished":
         how = "was interrupted" if description["status"] == "interrupted" else "is running, or was killed"
         raise ClearloopError(
@@ -41,7 +47,10 @@ def how_to_resume(task: str, run: "RunDirectory") -> str:
 
 def front_document(run: "RunDirectory") -> dict[str, Any]:
     """JSON values."""
+    from clearloop.runs import read_trust
+
     front, description = read_front(run)
+    rows, before = read_trust(run, description)
     asked = description["asked"]
     return {
         "run": str(run.path),
@@ -50,14 +59,21 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
         "simplest": front.entries[front.simplest].controller,
         "best": front.entries[front.best].controller,
         "pick": description["pick"],
+        "doubts": description.get("doubts", []),
+        "log": asdict(before),
+        "trust": [asdict(row) | {"warnings": row.warnings} for row in rows],
         "front": [asdict(entry) for entry in front.entries],
         "published": [asdict(known) for known in front.published],
     }
 
 
 def print_front(run: "RunDirectory") -> None:
+    from clearloop.runs import read_trust
+
     front, description = read_front(run)
     say(headline(front), indent="")
+    for doubt in description.get("doubts", []):
+        typer.secho(f"FORCED     this data cannot support a controller: {doubt['message']}", fg="red")
     typer.echo()
     _print_table(front, description["task"]["actions"])
     typer.echo()
@@ -68,6 +84,12 @@ def print_front(run: "RunDirectory") -> None:
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
         say(f"Promise    {kept(front)}", indent=" " * 11)
+    rows, before = read_trust(run, description)
+    if before.text:
+        mine = next((row for row in rows if row.controller == pick["controller"]), None)
+        say(f"The log    {compared(mine, before)}", indent=" " * 11)
+    for warning in beware(rows):
+        say(f"Beware     {warning}", indent=" " * 11)
     for i in front.planners:
         say(f"Planner    {planned(front, i)}", indent=" " * 11)
     if (run.path / "report.html").exists():

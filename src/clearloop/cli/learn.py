@@ -10,6 +10,7 @@ from clearloop.cli.execution import carry_out
 from clearloop.cli.front import front_document, print_front
 from clearloop.cli.model import find_batch, find_track
 from clearloop.cli.options import Json, print_json
+from clearloop.cli.refusal import answer
 from clearloop.cli.resumption import Given, go_on
 from clearloop.cli.settings import configure
 from clearloop.errors import ClearloopError
@@ -70,6 +71,9 @@ def learn(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in --out, from its last checkpoint.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Search even if the data cannot support a controller.")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting of a method, such as fpsrl.rules=2,4.", metavar="NAME=VALUE"),
@@ -92,9 +96,9 @@ def learn(
         if resume:
             typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
         request = make_request("learn", task, given)
-        run, batch = begin(run.path, the_task, request)
+        run, batch = begin(run.path, the_task, request, force=force)
     if run.describe()["status"] != "finished":
-        carry_out(run, request, the_task, batch, err=as_json)
+        carry_out(run, request, the_task, batch, err=as_json, force=force)
     if as_json:
         print_json(front_document(run))
     else:
@@ -120,17 +124,20 @@ def make_request(command: str, task: str, given: Given) -> "Request":
 
 
 def begin(
-    path: Path, task: "Task", request: "Request", *, replacing: str = ""
+    path: Path, task: "Task", request: "Request", *, replacing: str = "", force: bool = False
 ) -> "tuple[RunDirectory, Batch]":
-    """A new run, with its batch."""
+    """A new run, with its batch; none for data that cannot support a controller, unless forced."""
     from time import perf_counter
 
     from clearloop.runs import Ledger, RunDirectory
 
     begun = perf_counter()
     run = RunDirectory.claim(path, replacing=replacing)
-    batch = find_data(task, request)
+    batch = find_batch(task, [Path(file) for file in request.data], request.seed)
+    doubts = examine_data(task, batch, request, force=force) if request.data else []
     run.begin(task, batch, request.to_dict())
+    if doubts:
+        run.mark("running", doubts=doubts)
     Ledger(run).took("batch", perf_counter() - begun)
     return run, batch
 
@@ -171,22 +178,15 @@ def parse_budget(text: str) -> int:
     return int(steps)
 
 
-def find_data(task: "Task", request: "Request") -> "Batch":
-    """The user's log, if it can support a controller; or what a task with a plant makes for itself."""
+def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: bool) -> list[dict[str, str]]:
+    """What the user's log lacks, before any model is learned: an error, or what `--force` ignores."""
     from clearloop.cli.terminal import say
     from clearloop.data import check
 
-    batch = find_batch(task, [Path(file) for file in request.data], request.seed)
-    if not request.data:
-        return batch
     report = check(batch, task)
-    if report.severity == "problem":
-        raise ClearloopError(
-            f"{', '.join(request.data)}: cannot support a controller: {report.findings[0].message}"
-        )
     if report.severity == "warning":
         say(report.verdict, err=True)
-    return batch
+    return answer(", ".join(request.data), report.refusals, force=force)
 
 
 def _file_name(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clearloop.cli.options import Json, Seed, print_json
-from clearloop.cli.terminal import progress
+from clearloop.cli.terminal import progress, say
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def model(
     Example: clearloop model cartpole --out runs/model
     """
     from clearloop.runs import RunDirectory
+    from clearloop.surrogate import trust
     from clearloop.task import Task
 
     the_task, the_track = Task.load(task), find_track(track)
@@ -45,14 +46,19 @@ def model(
     surrogate = learn_model(the_task, batch, the_track, seed)
     surrogate.save(run.path / "surrogate")
     quality = assess_model(surrogate, batch, run)
+    verdict = trust(the_task, batch, surrogate)
     run.mark("finished")
     if as_json:
-        print_json(quality.to_dict())
+        print_json(quality.to_dict() | {"trust": verdict.to_dict()})
         return
     typer.echo(f"Batch      {batch!r}")
     typer.echo(f"Surrogate  {surrogate!r}")
     typer.echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
     print_reasons(quality.to_dict())
+    doubtful = [one for one in verdict.findings if one.severity in ("problem", "warning")]
+    say(f"Trust      {'not from this data' if verdict.refusals else 'can be searched with'}", indent=" " * 11)
+    for one in doubtful:
+        say(f"           - {one.severity}: {one.message}", indent="  ")
     typer.echo(f"Written    {out}")
 
 

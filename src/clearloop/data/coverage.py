@@ -16,7 +16,8 @@ FEWEST_OF_ACTION = 3  # a controller that switches between two values still need
 
 
 def check_coverage(log: Log, task: Task) -> Iterator[Finding]:
-    boxes = [None] * len(task.states) if task.start_box is None else task.start_box
+    told = task.start_box is not None and task.starts.keys() <= task.states.keys()  # not of hidden states
+    boxes = task.start_box if told and task.start_box is not None else [None] * len(task.states)
     for (name, state), values, box in zip(task.states.items(), log.states.T, boxes, strict=True):
         if np.isfinite(values).any():
             yield _state(name, state.unit, values[np.isfinite(values)], box)

@@ -1,8 +1,10 @@
 """What an examination of a log found, for people and for programs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
+
+from clearloop.errors import ClearloopError
 
 Severity = Literal["ok", "note", "warning", "problem"]
 SEVERITIES: tuple[Severity, ...] = ("ok", "note", "warning", "problem")
@@ -43,6 +45,11 @@ class Report:
         usable = "cannot be used as it is" if self.severity == "problem" else "can be learned from, with care"
         return f"This log {usable}: {worst[0].message}{more}."
 
+    @property
+    def refusals(self) -> tuple[Finding, ...]:
+        """Why no controller can come of it; none if one can."""
+        return tuple(finding for finding in self.findings if finding.severity == "problem")
+
     def rows(self) -> list[tuple[str, str, str]]:
         """Severity, code and message, ready for a table."""
         return [(finding.severity, finding.code, finding.message) for finding in self.findings]
@@ -55,3 +62,9 @@ class Report:
             "summary": self.summary,
             "findings": [vars(finding) for finding in self.findings],
         }
+
+
+def refuse(source: str, reasons: Sequence[Finding]) -> ClearloopError:
+    """The error of a log, or of its model, that cannot support a controller. `source`: what it is called."""
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return ClearloopError(f"{source}: not from this data: because {reasons[0].message}{more}")

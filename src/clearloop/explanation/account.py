@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clearloop.data.excitation import DETERMINED
+from clearloop.data.feedback import DETERMINED
 from clearloop.explanation.law import Law
 from clearloop.explanation.persistence import Past
 from clearloop.explanation.words import (

@@ -5,12 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from clearloop.data import Batch
+from clearloop.data.report import refuse
 from clearloop.errors import ClearloopError
 from clearloop.methods.batch_value import batch_score, batch_value, best_few
 from clearloop.methods.method import Method, Search, State
 from clearloop.methods.problem import Problem
 from clearloop.methods.result import Result, judge
-from clearloop.surrogate import BEST, Surrogate, Track
+from clearloop.surrogate import BEST, Surrogate, Track, trust
 from clearloop.task import Task
 
 BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000_000}
@@ -34,19 +35,23 @@ def learn(
     surrogate: Surrogate | None = None,
     watch: Watch | None = None,
     resume: State | None = None,
+    force: bool = False,
 ) -> Result:
     """Controllers for a task, found by one method on a surrogate of the batch; learned here if none is given.
 
     `budget`: steps of the model, or the name of a usual amount. `value`: what is minimised and what the front
     is chosen by: penalties on the "model", or those that fitted Q evaluation finds in the "batch" alone; the
     model then only says what it thinks of the front. `resume`: what `snapshot` gave in an earlier call of
-    `watch`; with the same other arguments the result is the same as without the interruption.
+    `watch`; with the same other arguments the result is the same as without the interruption. `force`: search
+    even if the data, or the model that is learned here, cannot support a controller, which is an error else.
     """
     if value not in VALUES:
         raise ClearloopError(f"value {value}: expected {' or '.join(VALUES)}")
     model_rng, search_rng, judge_rng = rng.spawn(3)
     if surrogate is None:
         surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
+        if not force and (reasons := trust(task, batch, surrogate).refusals):
+            raise refuse(f"task {task.name}", reasons)
     (value_rng,) = rng.spawn(1)
     from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
     problem = Problem(task, batch, surrogate, budget=read_budget(budget), rng=search_rng, value=from_batch)

@@ -1,7 +1,7 @@
 """What the report of a run says, gathered from its directory: plain data for the template."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -14,6 +14,8 @@ from clearloop.report.images import as_image
 from clearloop.report.lights import lights
 from clearloop.report.progress import draw_progress
 from clearloop.report.sentences import (
+    beware,
+    compared,
     format_penalty,
     headline,
     percent,
@@ -25,7 +27,7 @@ from clearloop.report.sentences import (
 from clearloop.report.surrogate import draw_quality
 from clearloop.report.tuning import draw_tuning
 from clearloop.report.typesetting import typeset
-from clearloop.runs import Front, Ledger, RunDirectory
+from clearloop.runs import Front, Ledger, RunDirectory, Trusted, read_trust
 from clearloop.runs.tuning import read_tuning
 from clearloop.surrogate import Surrogate, assess
 from clearloop.task import Task
@@ -42,11 +44,20 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
     surrogate = Surrogate.load(run.path / "surrogate", task)
     examined, quality = check(batch, task), assess(surrogate, surrogate.split(batch)[1])
     controllers = [load(run.path / "controllers" / f"{entry.controller}.json") for entry in front.entries]
-    opened = _followed(details(front, controllers, task, batch, surrogate), len(controllers), progress)
+    rows, before = read_trust(run, description)
+    trusted = {row.controller: row for row in rows}
+    opened = _followed(
+        details(front, controllers, task, batch, surrogate, trusted), len(controllers), progress
+    )
     pick = front.entries[front.pick]
     return {
         "task": task,
         "headline": headline(front),
+        "doubts": [sentences(doubt["message"]) for doubt in description.get("doubts", [])],
+        "before": sentences(f"the log itself: {compared(trusted.get(pick.controller), before)}")
+        if before.text
+        else "",
+        "beware": [sentences(warning) for warning in beware(rows)],
         "pick": {
             "controller": pick.controller,
             "formula": typeset(controllers[front.pick]),
@@ -57,7 +68,7 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
         "chart": chart(front),
         "controllers": opened,
         "tested": pick.penalty_system is not None,
-        "table": _table(front),
+        "table": _table(front, trusted),
         "notes": [sentences(planned(front, i)) for i in front.planners],
         "data": {"summary": examined.summary, "findings": examined.findings},
         "model": {
@@ -94,7 +105,7 @@ def _units(task: Task, controller: Controller) -> str:
     return "; ".join(said) + "."
 
 
-def _table(front: Front) -> list[dict[str, Any]]:
+def _table(front: Front, trusted: Mapping[str, Trusted]) -> list[dict[str, Any]]:
     rows = [
         {
             "id": entry.controller,
@@ -106,6 +117,7 @@ def _table(front: Front) -> list[dict[str, Any]]:
             if entry.penalty_system is not None
             else "",
             "failures": percent(entry.failures_system) if entry.failures_system is not None else "",
+            "outside": _outside(trusted.get(entry.controller)),
             "formula": rounded(entry.formula),
         }
         for entry in front.entries
@@ -119,11 +131,16 @@ def _table(front: Front) -> list[dict[str, Any]]:
             "promised": format_penalty(known.penalty_model),
             "system": format_penalty(known.penalty_system),
             "failures": percent(known.failures_system),
+            "outside": "",
             "formula": "",
         }
         for known in front.published
     ]
     return rows
+
+
+def _outside(row: Trusted | None) -> str:
+    return "" if row is None or row.outside is None else percent(row.outside)
 
 
 def _again(description: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What the report says of each controller, when it is opened."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ from clearloop.diagnosis import Diagnosis, diagnose
 from clearloop.evaluation import simulate
 from clearloop.report.images import as_image
 from clearloop.report.rules import draw_rules, ranges_of
-from clearloop.report.sentences import percent, rounded, with_error
+from clearloop.report.sentences import format_penalty, percent, rounded, with_error
 from clearloop.report.start_map import Outcomes, draw_start_maps
 from clearloop.report.trajectory import draw_trajectories
 from clearloop.report.typesetting import typeset
-from clearloop.runs import Entry, Front
+from clearloop.runs import Entry, Front, Trusted
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -25,7 +25,12 @@ Facts = list[tuple[str, str]]
 
 
 def details(
-    front: Front, controllers: Sequence[Controller], task: Task, batch: Batch, surrogate: Surrogate
+    front: Front,
+    controllers: Sequence[Controller],
+    task: Task,
+    batch: Batch,
+    surrogate: Surrogate,
+    trusted: Mapping[str, Trusted],
 ) -> Iterator[dict[str, Any]]:
     """Of one after the other: some seconds each."""
     for entry, controller in zip(front.entries, controllers, strict=True):
@@ -39,7 +44,8 @@ def details(
             "formula": typeset(controller),
             "words": "\n".join(rounded(line) for line in controller.words()),
             "diagnosis": found,
-            "facts": [*_costs(entry), *_behaviour(found)],
+            "facts": [*_costs(entry), *_trust(trusted.get(entry.controller)), *_behaviour(found)],
+            "warnings": trusted[entry.controller].warnings if entry.controller in trusted else [],
             "robustness": _robustness(found),
             "figures": _figures(entry, controller, found, task, batch, surrogate),
         }
@@ -51,6 +57,19 @@ def _costs(entry: Entry) -> Facts:
         facts.append(("on the plant", f"penalty {with_error(entry.penalty_system, entry.penalty_system_se)}"))
     if entry.failures_system is not None:
         facts.append(("starts that fail", percent(entry.failures_system)))
+    return facts
+
+
+def _trust(row: Trusted | None) -> Facts:
+    if row is None:
+        return []
+    facts = []
+    if row.spread is not None:
+        facts.append(
+            ("the models differ by", f"{row.spread:.2g}, the standard deviation over those that judge")
+        )
+    if row.from_log is not None:
+        facts.append(("promised from the log's own rows", f"penalty {format_penalty(row.from_log)}"))
     return facts
 
 

@@ -5,7 +5,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearloop.runs import Entry, Front
+    from collections.abc import Sequence
+
+    from clearloop.runs import Before, Entry, Front, Trusted
     from clearloop.runs.planned import Beside
 
 DIGITS = 3  # of numbers in formulas; the files have all of them
@@ -41,6 +43,25 @@ def planned(front: "Front", planner: int) -> str:
         f"{own.controller} plans anew at every step; its figures are from the first {own.starts} starts"
         + (f", where it stands beside {', '.join(others)}" if others else "")
     )
+
+
+def compared(pick: "Trusted | None", before: "Before") -> str:
+    """What was there before, and what the pick promises beside it."""
+    if before.penalty is None:
+        return before.text
+    said = f"{format_penalty(before.penalty)}: {before.text}"
+    promise = None
+    if pick is not None:
+        promise = pick.from_log if before.kind == "log" else pick.promise
+    if promise is None:
+        return said
+    less = _compared(promise, before.penalty).removesuffix(" than")
+    return f"{said}; the pick promises {format_penalty(promise)} there, {less}"
+
+
+def beware(rows: "Sequence[Trusted]") -> list[str]:
+    """Of controllers that are not to be believed."""
+    return [f"{row.controller}: {' and '.join(row.warnings)}" for row in rows if row.warnings]
 
 
 def kept(front: "Front") -> str:

@@ -6,9 +6,11 @@ from clearloop.runs.interruption import Interruption, polite_interruption
 from clearloop.runs.learning import finish, run_method
 from clearloop.runs.ledger import Ledger
 from clearloop.runs.request import Request
+from clearloop.runs.trust import Before, Trusted, examine_front, read_trust
 from clearloop.runs.watching import News
 
 __all__ = [
+    "Before",
     "Entry",
     "Front",
     "Interruption",
@@ -18,7 +20,10 @@ __all__ = [
     "News",
     "Request",
     "RunDirectory",
+    "Trusted",
+    "examine_front",
     "finish",
     "polite_interruption",
+    "read_trust",
     "run_method",
 ]

@@ -13,7 +13,7 @@ from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.task import Task
 
-Status = Literal["running", "interrupted", "finished"]
+Status = Literal["running", "interrupted", "refused", "finished"]
 
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
 _PARTS = {"status", "asked", "data", "versions", "task"}
@@ -27,6 +27,7 @@ _LEFT_OVER = (
     "progress.csv",
     "tuning.csv",
     "timing.csv",
+    "trust.csv",
     "quality.json",
     "report.html",
     "surrogate/surrogate.json",
@@ -42,7 +43,9 @@ class RunDirectory:
 
     @classmethod
     def claim(cls, path: Path, *, replacing: str = "") -> Self:
-        """A place for a new run: nothing yet, an empty folder, or an earlier run of the same command."""
+        """A place for a new run: nothing yet, an empty folder, an earlier run of the same command, or one
+        that was refused.
+        """
         run = cls(path)
         try:
             strangers = path.exists() and any(path.iterdir()) and not run.exists
@@ -50,7 +53,9 @@ class RunDirectory:
             raise ClearloopError(f"{path}: cannot be a run directory: {error.strerror}") from error
         if strangers:
             raise ClearloopError(f"{path}: holds other things than a run; choose another --out")
-        if run.exists and (earlier := run.describe()["asked"].get("command")) != replacing:
+        if not run.exists or run.describe()["status"] == "refused":
+            return run
+        if (earlier := run.describe()["asked"].get("command")) != replacing:
             raise ClearloopError(
                 f"{path}: holds a run of {quoted(f'clearloop {earlier}')} already;"
                 f" look at it with 'clearloop show {path}', go on with --resume, or choose another --out"

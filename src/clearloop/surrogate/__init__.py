@@ -3,5 +3,6 @@
 from clearloop.surrogate.quality import Quality, assess
 from clearloop.surrogate.surrogate import Surrogate
 from clearloop.surrogate.tracks import BEST, PUBLISHED, TRACKS, Track
+from clearloop.surrogate.trust import examine_model, trust
 
-__all__ = ["BEST", "PUBLISHED", "TRACKS", "Quality", "Surrogate", "Track", "assess"]
+__all__ = ["BEST", "PUBLISHED", "TRACKS", "Quality", "Surrogate", "Track", "assess", "examine_model", "trust"]

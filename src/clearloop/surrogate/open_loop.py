@@ -1,6 +1,7 @@
 """How the error grows with the horizon: logged actions are replayed on the model, from logged states on."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from clearloop.data import Batch
 from clearloop.data.cells import Floats, Ints
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
+from clearloop.task import Task
 
 LONGEST = 200  # steps
 FEWEST = 10  # replays, or half of them, that must still run for an error to mean something
@@ -35,17 +37,19 @@ class OpenLoop:
 
 def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:
     """`steps`: those of the batch. A replay begins with each episode, and anew when the horizon is over."""
-    begins, lengths = _segments(batch.transitions().episode, steps, min(surrogate.task.horizon, LONGEST))
+    begins, lengths = segments(batch.transitions().episode, steps, min(surrogate.task.horizon, LONGEST))
     running = np.sum(lengths[:, None] > np.arange(lengths.max(initial=0)), axis=0)
     horizon = int(np.count_nonzero(running >= min(FEWEST, -(-len(begins) // 2))))
-    errors = np.stack([_errors(surrogate, m, steps, begins, horizon) for m in range(surrogate.members)])
+    errors = np.stack(
+        [errors_of(surrogate, m, surrogate.task, steps, begins, horizon) for m in range(surrogate.members)]
+    )
     of_step = [errors[:, lengths > k, k].reshape(-1, errors.shape[-1]) for k in range(horizon)]
     quantiles = np.array([np.quantile(step, [0.5, 0.9], axis=0) for step in of_step])
     quantiles = quantiles.reshape(horizon, 2, errors.shape[-1])
     return OpenLoop(quantiles[:, 0], quantiles[:, 1], running[:horizon], batch.states.std(axis=0))
 
 
-def _segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
+def segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
     """Where replays begin, and how many steps they have before the next one begins or a step fails."""
     n = len(steps)
     first = np.searchsorted(episode, episode)
@@ -56,16 +60,26 @@ def _segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
     return begins[lengths > 0], lengths[lengths > 0]
 
 
-def _errors(surrogate: Surrogate, member: int, steps: Steps, begins: Ints, horizon: int) -> Floats:
+class Predictor(Protocol):
+    """What a replay steps with."""
+
+    def predict(
+        self, window: Floats, member: int, *, after: Floats | None, setpoints: Floats | None
+    ) -> Floats: ...
+
+
+def errors_of(
+    predictor: Predictor, member: int, task: Task, steps: Steps, begins: Ints, horizon: int
+) -> Floats:
     """[replays, horizon, S]; of no meaning where a replay is over."""
     n_states = steps.next.shape[1]
-    width = n_states + len(surrogate.task.actions)
+    width = n_states + len(task.actions)
     window = steps.window[begins]
     errors = np.empty((len(begins), horizon, n_states))
     for k in range(horizon):
         at = np.minimum(begins + k, len(steps) - 1)
         window[:, n_states:width] = steps.window[at, n_states:width]
-        predicted = surrogate.predict(window, member, after=steps.next[at], setpoints=steps.aims[at])
+        predicted = predictor.predict(window, member, after=steps.next[at], setpoints=steps.aims[at])
         errors[:, k] = np.abs(predicted - steps.next[at])
         window = np.hstack([predicted, window[:, n_states:width], window[:, :-width]])
     return errors

@@ -1,0 +1,52 @@
+"""Planted logs: the bad ones are refused with the right reason, the good ones are not."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from clearloop.data import check
+from clearloop.plants.exploration import make_batch
+from clearloop.task import Task
+from tests.data.trust_logs import BAD, CART, GOOD, WHITE, Case
+
+
+@pytest.mark.parametrize("case", GOOD, ids=[case.name for case in GOOD])
+def test_a_good_log_is_not_refused(case: Case) -> None:
+    report = check(case.batch(), case.task)
+    assert [finding for finding in report.findings if finding.severity == "problem"] == []
+
+
+@pytest.mark.parametrize("case", BAD, ids=[case.name for case in BAD])
+def test_a_bad_log_is_refused_with_the_right_reason(case: Case) -> None:
+    problems = [
+        finding for finding in check(case.batch(), case.task).findings if finding.severity == "problem"
+    ]
+    assert case.code in {finding.code for finding in problems}
+    assert all(len(finding.message) > 30 for finding in problems)  # what, and what to do
+
+
+def test_the_cart_poles_own_log_is_fit() -> None:
+    task = Task.load("cartpole")
+    report = check(make_batch(task, rng=np.random.default_rng(0)), task)
+    assert report.severity in ("ok", "note")
+
+
+def codes(frame: pl.DataFrame, severity: str) -> set[str]:
+    return {finding.code for finding in check(frame, CART).findings if finding.severity == severity}
+
+
+def test_warnings_of_sensors() -> None:
+    frame = WHITE.batch().to_frame()
+    repeated = frame[np.sort(np.append(np.arange(3000), np.arange(0, 3000, 20)))]
+    assert "repeated-rows" in codes(repeated, "warning")
+    assert "coarse-sensor" in codes(frame.with_columns(pl.col("place").round(0)), "warning")
+    assert "wrong-units" in codes(frame.with_columns(place=57.3 * pl.col("place")), "warning")
+    assert "short-history" in codes(frame.with_columns(speed=0.0), "warning")
+    assert not codes(frame, "warning")
+
+
+def test_a_delay_says_which_history_shows_it() -> None:
+    case = next(case for case in BAD if case.name == "delay beyond history")
+    (delay,) = (finding for finding in check(case.batch(), case.task).findings if finding.code == "delay")
+    assert delay.numbers["history"] == 5
+    assert "history = 5" in delay.message

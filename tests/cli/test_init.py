@@ -86,7 +86,7 @@ def test_what_one_says_counts(run: Run, folder: Path) -> None:
     assert task.setpoints == {"angulo": 45.0}
     assert task.action_limits.tolist() == [[-50, 80]]
     assert task.dt == 0.02
-    assert "2.5" in (folder / "t.toml").read_text()
+    assert 'track = "angulo", tolerance = 2.5' in (folder / "t.toml").read_text()
     assert len(Batch.load("drone.csv", task)) < 1600
 
 

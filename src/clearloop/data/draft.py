@@ -92,14 +92,13 @@ def _reward(plan: Plan) -> Iterator[str]:
     if plan.reward is not None:
         yield f"column = {_text(plan.reward)}  # it is learned from there"
         return
-    parts = []
+    yield "terms = [  # costs, each in parts of a whole; see docs/tasks.md for other kinds"
     for state in _aims(plan):
-        yield f"# {state.name}: an error within the tolerance, {state.tolerance:g}, costs nothing"
-        parts.append(f"- max(abs({state.name}.error) - {_number(state.tolerance or 0.0)}, 0)/{_scale(state)}")
+        track = f"track = {_text(state.name)}, tolerance = {_number(state.tolerance or 0.0)}"
+        yield f"  {{ {track}, scale = {_scale(state)} }},  # an error within the tolerance costs nothing"
     for action in plan.actions:
-        span = _number(action.limits[1] - action.limits[0])
-        parts.append(f"- {RATE}*abs({action.name} - {action.name}[t-1])/{span}")
-    yield f'expression = "{" ".join(parts)}"'
+        yield f"  {{ rate = {_text(action.name)}, weight = {RATE} }},  # changes, in parts of the limits"
+    yield "]"
 
 
 def _scale(state: StatePlan) -> str:

@@ -44,7 +44,8 @@ def _stuck(name: str, values: Floats, others: Floats, episodes: Ints) -> Iterato
     jumps = np.append(np.where(episodes[1:] == episodes[:-1], changes, 0.0), 0.0)[ends - 1]
     loose = (jumps > large) | ((ends == len(values)) & (lengths > MUCH * len(values)))
     long = np.flatnonzero((lengths >= LONG) & (fine | loose))
-    stuck = [k for k in long if _moving(others, begins[k], lengths[k])]
+    usual = _movement(others) if len(long) else np.zeros(0)
+    stuck = [k for k in long if _moving(others[begins[k] : ends[k]], usual)]
     if not stuck:
         return
     count = int(lengths[stuck].sum())
@@ -64,12 +65,15 @@ def _runs(values: Floats, episodes: Ints) -> tuple[Ints, Ints]:
     return begins, np.diff(np.append(begins, len(values)))
 
 
-def _moving(others: Floats, begin: int, length: int) -> bool:
+def _moving(others: Floats, usual: Floats) -> bool:
     """Whether another signal moves as much as it usually does."""
+    return bool(np.any((_movement(others) > AS_USUAL * usual) & (usual > 0)))
+
+
+def _movement(signals: Floats) -> Floats:
+    """[columns] how much each changes from row to row."""
     with np.errstate(over="ignore", invalid="ignore"):
-        meanwhile = np.nanstd(np.diff(others[begin : begin + length], axis=0), axis=0)
-        usual = np.nanstd(np.diff(others, axis=0), axis=0)
-    return bool(np.any((meanwhile > AS_USUAL * usual) & (usual > 0)))
+        return np.asarray(np.nanstd(np.diff(signals, axis=0), axis=0))
 
 
 def _coarse(name: str, values: Floats) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
+from clearloop.data.cells import Floats, Ints
 from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.surrogate.open_loop import Predictor, errors_of, segments
 from clearloop.surrogate.steps import Steps
@@ -13,7 +13,7 @@ from clearloop.surrogate.surrogate import Surrogate
 from clearloop.task import Task
 
 AHEAD = (1, 3, 10, 30, 100)  # steps; no more than the horizon, and than logged episodes last
-FEWEST = 5  # replays that must last as long
+FEWEST, MOST = 5, 2000  # replays that last as long
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Median absolute errors of replays, in the states' units."""
+    """Root mean square errors of replays, in the states' units: a plant at rest hardly counts."""
 
     ahead: tuple[int, ...]
     """steps"""
@@ -64,23 +64,27 @@ class Comparison:
 def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> Comparison:
     task = surrogate.task
     steps = Steps.of(task, held_out)
-    begins, lengths = segments(held_out.transitions().episode, steps, task.horizon)
-    longest = int(np.sort(lengths)[-min(FEWEST, len(lengths))]) if len(lengths) else 0
-    ahead = tuple(k for k in AHEAD if k <= min(longest, task.horizon))
-    horizon = max(ahead, default=0)
+    episode = held_out.transitions().episode
+    replays = {k: _replays(*segments(episode, steps, k), k) for k in AHEAD if k <= task.horizon}
+    ahead = tuple(k for k, begins in replays.items() if k == 1 or len(begins) >= FEWEST)
 
-    def medians(predictor: Predictor, member: int) -> Floats:
-        found = errors_of(predictor, member, task, steps, begins, horizon)
-        rows = [np.median(found[lengths >= k, k - 1], axis=0) for k in ahead]
-        return np.array(rows).reshape(len(ahead), len(task.states))
+    def sizes(predictor: Predictor, member: int) -> Floats:
+        rows = [errors_of(predictor, member, task, steps, replays[k], k)[:, -1] for k in ahead]
+        return np.array([np.sqrt(np.square(row).mean(axis=0)) for row in rows])
 
-    members = np.stack([medians(surrogate, member) for member in range(surrogate.members)])
+    members = np.stack([sizes(surrogate, member) for member in range(surrogate.members)])
     return Comparison(
         ahead=ahead,
         model=np.median(members, axis=0),
-        still=medians(Linear(task, np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
-        linear=medians(Linear.fit(task, Steps.of(task, training)), 0),
+        still=sizes(Linear(task, np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
+        linear=sizes(Linear.fit(task, Steps.of(task, training)), 0),
     )
+
+
+def _replays(begins: Ints, lengths: Ints, steps: int) -> Ints:
+    """Where those begin that last so many steps; of many, some."""
+    whole = begins[lengths >= steps]
+    return whole[:: 1 + len(whole) // MOST]
 
 
 def better(task: Task, found: Comparison) -> list[float]:

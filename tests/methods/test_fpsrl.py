@@ -97,7 +97,7 @@ def test_units_do_not_matter() -> None:
     """With states in thousandths the same vectors are the same controllers, but for rounding."""
     plain, log = PROBLEMS["symmetric"], PROBLEMS["symmetric"].batch
     small = Batch(log.columns, log.states * 1000, log.actions, log.episodes, log.terminal)
-    other = make_problem(plain.task, small, make_model(plain.task, U, V * 1000), starts=16)
+    other = make_problem(plain.task, small, make_model(plain.task, U, V * 1000, reach=1e5), starts=16)
     other.scenarios = replace(plain.scenarios, starts=plain.scenarios.starts * 1000)
     vectors = drawn(RuleForm(plain, 4), 8)
     costs, others = (each.penalties(RuleForm(each, 4).encode(vectors), starts=16) for each in (plain, other))

@@ -113,7 +113,7 @@ def test_replays_remember_the_past() -> None:
         task=task,
         dynamics=((linear_network(gains),),),
         reward=KnownReward(task),
-        region=np.zeros((4, 2)),
+        region=np.tile([-9.0, 9.0], (4, 1)),
     )
     quality = assess(model, batch)
     assert len(quality.open_loop.median) == 15

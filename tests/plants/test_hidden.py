@@ -6,8 +6,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from clearloop.controllers import Equation
+from clearloop.controllers import Equation, from_json, to_json
 from clearloop.data import Batch
+from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate, simulate
 from clearloop.plants.environment import PlantEnvironment
 from clearloop.plants.exploration import make_batch
@@ -40,6 +41,27 @@ def test_so_do_trajectories() -> None:
     np.testing.assert_allclose(run.states[0], states, rtol=1e-12)
     np.testing.assert_allclose(run.actions[0, :, 0], actions, rtol=1e-12)
     np.testing.assert_allclose(run.rewards[0], rewards, rtol=1e-12)
+
+
+def test_a_controller_computes_what_it_is_not_shown() -> None:
+    run = simulate(LAW, KETTLE, start={"body": 1.5, "scale": 1.0})
+    controller = LAW.for_task(KETTLE)
+    assert set(controller.derived) == {"trend", "owed"}
+    assert set(Equation(outputs={"burner": "1 - trend"}).for_task(KETTLE).derived) == {"trend"}
+    again = from_json(to_json(controller))
+    memory = again.reset()
+    for t in range(KETTLE.horizon):
+        shown = {"warmth": float(run.states[0, t, 0]), "room": float(run.states[0, t, 1])}
+        action = again.act(shown, memory, {"warmth": float(run.setpoints[t, 0])})
+        assert action["burner"] == pytest.approx(float(run.actions[0, t, 0]), abs=1e-12)
+
+
+def test_a_file_that_derives_otherwise_is_refused() -> None:
+    other = LAW.model_copy(update={"derived": {"trend": "warmth - warmth[t-1]"}})
+    with pytest.raises(
+        ClearloopError, match=r"derived.trend: task 'kettle' derives it otherwise: 0.5\*trend"
+    ):
+        other.for_task(KETTLE)
 
 
 def test_scoring_sets_are_beginnings_of_one_another() -> None:

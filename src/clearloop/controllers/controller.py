@@ -6,15 +6,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
+from clearloop.controllers.derivation import Derivation, needed_formulas
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.range import Range, common
-from clearloop.controllers.reading import Known, check_names
+from clearloop.controllers.reading import Known, check_names, read_formula
 from clearloop.errors import ClearloopError, quoted
-from clearloop.expression import Variable, is_name
+from clearloop.expression import Variable, is_name, to_text
 from clearloop.expression.meanings import READ_LIMIT
 from clearloop.programs.features import Features
 from clearloop.task import Task
-from clearloop.task.tables import Limits, Positive, Table, expecting
+from clearloop.task.tables import Formula, Limits, Positive, Table, expecting
 
 MOST_STEPS_BACK = 1_000
 LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"  # text without control characters, which a terminal would obey
@@ -51,6 +52,8 @@ class Controller(Table):
     limits: dict[str, Limits] = Field({})
     steps: dict[str, Positive] = Field({})
     """Of actions that take only some values, so far apart, from the lower limit on."""
+    derived: dict[str, Formula] = Field({})
+    """Formulas of states that it computes itself, where an observation does not show them."""
     units: dict[str, Unit] = Field({})
     dt: Positive | None = None
 
@@ -108,6 +111,10 @@ class Controller(Table):
         for name in self.actions:
             if not is_name(name):
                 raise ClearloopError(f"{self.chosen_in}: {quoted(name)} cannot be the name of an action")
+        for name, text in self.derived.items():
+            if not is_name(name):
+                raise ClearloopError(f"derived: {quoted(name)} cannot be the name of a state")
+            read_formula(text, f"derived.{name}")
         for place, variable in self.variables():
             if (variable.lag or 0) > MOST_STEPS_BACK:
                 raise ClearloopError(
@@ -125,7 +132,11 @@ class Controller(Table):
         self, observation: Mapping[str, float], memory: Memory, setpoint: Mapping[str, float] | None = None
     ) -> dict[str, float]:
         """One step in plain Python: what the engine does for whole populations."""
-        memory.observe(observation, {**self.setpoint, **(setpoint or {})})
+        aims = {**self.setpoint, **(setpoint or {})}
+        if self.derived:
+            memory.derivation = memory.derivation or Derivation(self.derived, self.actions)
+            observation = memory.derivation.complete(observation, aims)
+        memory.observe(observation, aims)
         action = {name: self._limited(name, value) for name, value in self.respond(memory).items()}
         memory.acted(action)
         return action
@@ -154,8 +165,13 @@ class Controller(Table):
             "steps": {name: step for name, (_, _, step) in ranges.items() if step},
             "units": {**units, **self.units},
             "dt": self.dt or task.dt,
+            "derived": needed_formulas(task, self._reads(task)),
         }
         return self.model_copy(update=changes)
+
+    def _reads(self, task: Task) -> set[str]:  # noqa: ARG002
+        """The names of what it looks at."""
+        return {variable.name for _, variable in self.variables()}
 
     def _check(self, task: Task) -> None:
         names = (*task.state_names, *task.action_names)
@@ -164,6 +180,12 @@ class Controller(Table):
         check_names("steps", self.steps, "an action", task.action_names)
         check_names("units", self.units, "a state or an action", names)
         check_names("setpoint", self.setpoint, "a state with a setpoint", tuple(task.setpoints))
+        check_names("derived", self.derived, "a derived state", tuple(task.derived))
+        for name, text in self.derived.items():
+            if read_formula(text, f"derived.{name}") != task.derived[name]:
+                raise ClearloopError(
+                    f"derived.{name}: task '{task.name}' derives it otherwise: {to_text(task.derived[name])}"
+                )
         for name in task.action_names:
             if name not in self.actions:
                 raise ClearloopError(f"{self.chosen_in}: missing action '{name}' of task '{task.name}'")
@@ -178,9 +200,12 @@ class Controller(Table):
         return f" {self.units[name]}" if self.units.get(name) else ""
 
     def limit_words(self) -> Iterator[str]:
+        """Of actions; and what it computes before it chooses them."""
         for name in self.actions:
             if name in self.limits:
                 yield f"{name} is {self.range_of(name).words(self.unit(name))}."
+        for name, text in self.derived.items():
+            yield f"{name} is computed as {text}."
 
     def setpoint_words(self) -> Iterator[str]:
         """For kinds in which a bare name means value − setpoint."""

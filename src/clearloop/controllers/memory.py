@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
+from clearloop.controllers.derivation import Derivation
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
 from clearloop.expression.meanings import read
@@ -21,6 +22,8 @@ class Memory:
         self._observations: deque[Values] = deque(maxlen=depth)
         self._setpoints: deque[Values] = deque(maxlen=depth)
         self._actions: deque[Values] = deque([dict.fromkeys(actions, 0.0)] * depth, maxlen=depth)
+        self.derivation: Derivation | None = None
+        """what computes states that are not shown"""
 
     def observe(self, observation: Values, setpoint: Values) -> None:
         """Keep what is seen, limited as formulas read it, and what is aimed at."""
@@ -32,6 +35,8 @@ class Memory:
 
     def acted(self, action: Values) -> None:
         self._actions.appendleft(action)
+        if self.derivation:
+            self.derivation.acted(action)
 
     def error(self, variable: Variable) -> float:
         """What a name in a formula means: value − setpoint; `rho.setpoint` is the setpoint itself."""

@@ -16,6 +16,7 @@ from clearloop.controllers.reading import Known
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
 from clearloop.programs.features import Features
+from clearloop.task import Task
 from clearloop.task.tables import Text, expecting
 
 Count = Annotated[int, Strict(), Field(ge=1, le=10_000), expecting("a whole number from 1 to 10,000")]
@@ -101,6 +102,9 @@ class Planner(Controller):
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:  # noqa: ARG002
         """None by name: it looks at whatever its model looks at."""
         return iter(())
+
+    def _reads(self, task: Task) -> set[str]:
+        return set(task.state_names)
 
     @property
     def complexity(self) -> int:

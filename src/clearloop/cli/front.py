@@ -71,7 +71,8 @@ def print_front(run: "RunDirectory") -> None:
     from clearloop.runs import read_trust
 
     front, description = read_front(run)
-    say(headline(front), indent="")
+    rows, before = read_trust(run, description)
+    say(headline(front, rows, before), indent="")
     for doubt in description.get("doubts", []):
         typer.secho(f"FORCED     this data cannot support a controller: {doubt['message']}", fg="red")
     typer.echo()
@@ -84,7 +85,6 @@ def print_front(run: "RunDirectory") -> None:
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
         say(f"Promise    {kept(front)}", indent=" " * 11)
-    rows, before = read_trust(run, description)
     if before.text:
         mine = next((row for row in rows if row.controller == pick["controller"]), None)
         say(f"The log    {compared(mine, before)}", indent=" " * 11)

@@ -11,7 +11,7 @@ from clearloop.controllers import Controller, encode
 from clearloop.controllers.reading import check_names
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import pilot_of, with_model
-from clearloop.evaluation.setup import make_system, window
+from clearloop.evaluation.setup import find_scenarios, make_system, window
 from clearloop.evaluation.stepping import step_through
 from clearloop.kernels.engine import roll_out
 from clearloop.plants.gym import make_environment, run_episode
@@ -80,8 +80,12 @@ def simulate(
     start: Mapping[str, float] | None = None,
     setpoints: Sequence[SetpointChange] = (),
     steps: int | None = None,
+    scenario: Scenarios | None = None,
 ) -> Trajectory:
-    """Run a controller from one start, 0 where not named, with setpoints that may change on the way."""
+    """Run a controller from one start, 0 where not named, with setpoints that may change on the way.
+
+    Or in a `scenario`, the first of them, in place of the start.
+    """
     check_names("start", start or {}, "a state", task.unveiled.state_names)
     check_names("setpoint", {change.name for change in setpoints}, "a state with a setpoint", task.setpoints)
     controller = with_model(controller.for_task(task), task)
@@ -89,10 +93,11 @@ def simulate(
         table = setpoint_table(task, steps or task.horizon, controller.setpoint)
         return _simulate_environment(controller, task, _changed(table, task, setpoints), start)
     history, view = window(task, [controller]), task.unveiled if surrogate is None else task
-    point = np.array([[(start or {}).get(name, 0.0) for name in task.unveiled.state_names]])
-    rng = np.random.default_rng(0)
-    scenario = Scenarios.explored(task, point, rng, steps or task.horizon, controller.setpoint)
-    scenario = scenario if surrogate is None else scenario.veiled(task)
+    if scenario is None:
+        point = np.array([[(start or {}).get(name, 0.0) for name in task.unveiled.state_names]])
+        rng = np.random.default_rng(0)
+        scenario = Scenarios.explored(task, point, rng, steps or task.horizon, controller.setpoint)
+    scenario = find_scenarios(task, controller, scenario[:1], surrogate is None)
     table = _changed(scenario.setpoints[0], task, setpoints)
     job = replace(scenario, setpoints=table[None]).job(task, history)
     if (pilot := pilot_of(controller)) is not None:

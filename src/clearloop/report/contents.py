@@ -52,7 +52,7 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
     pick = front.entries[front.pick]
     return {
         "task": task,
-        "headline": headline(front),
+        "headline": headline(front, rows, before),
         "doubts": [sentences(doubt["message"]) for doubt in description.get("doubts", [])],
         "before": sentences(f"the log itself: {compared(trusted.get(pick.controller), before)}")
         if before.text

@@ -9,6 +9,7 @@ from clearloop.controllers import Controller, Fuzzy
 from clearloop.data import Batch
 from clearloop.diagnosis import Diagnosis, diagnose
 from clearloop.evaluation import simulate
+from clearloop.plants.scenarios import Scenarios
 from clearloop.report.images import as_image
 from clearloop.report.rules import draw_rules, ranges_of
 from clearloop.report.sentences import format_penalty, percent, rounded, with_error
@@ -106,12 +107,19 @@ def _robustness(found: Diagnosis) -> list[dict[str, str]]:
 def _figures(
     entry: Entry, controller: Controller, found: Diagnosis, task: Task, batch: Batch, surrogate: Surrogate
 ) -> list[dict[str, Any]]:
-    model = None if found.on == "system" else surrogate
+    model = None if task.simulated else surrogate
     where = "on the plant" if model is None else "on the model"
-    start = _telling_start(task, batch)
-    said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
-    trajectory = simulate(controller, task, surrogate=model, start=start)
+    if task.start_box is None:
+        row = _telling_row(task, batch)
+        said = f"row {row + 1:,} of the log"
+        scenario = Scenarios.logged(task, batch, np.array([row]))
+        trajectory = simulate(controller, task, surrogate=model, scenario=scenario)
+    else:
+        start = _telling_start(task)
+        said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
+        trajectory = simulate(controller, task, surrogate=model, start=start)
     figures = [(draw_trajectories({entry.controller: trajectory}), f"One run {where} from {said or 'rest'}.")]
+    where = f"on the {'plant' if found.on == 'system' else 'model'}"
     if found.starts is not None:
         outcome = Outcomes(found.starts.penalties, found.starts.failed)
         drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})
@@ -121,8 +129,18 @@ def _figures(
     return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
 
 
-def _telling_start(task: Task, batch: Batch) -> dict[str, float]:
-    """Halfway to the corner of the box of starts; where there is none, the first state of the log."""
-    box = task.start_box
-    point = batch.states[0] if box is None else box.mean(axis=1) + np.ptp(box, axis=1) / 4
-    return {name: float(value) for name, value in zip(task.state_names, point, strict=True) if value}
+def _telling_start(task: Task) -> dict[str, float]:
+    """Halfway to the corner of the box of starts."""
+    full = task.unveiled
+    assert full.start_box is not None  # noqa: S101
+    point = full.start_box.mean(axis=1) + np.ptp(full.start_box, axis=1) / 4
+    return {name: float(value) for name, value in zip(full.state_names, point, strict=True) if value}
+
+
+def _telling_row(task: Task, batch: Batch) -> int:
+    """Of the log: before its largest change of a setpoint, if there is one."""
+    if batch.setpoints is None:
+        return 0
+    changes = np.abs(np.diff(batch.setpoints, axis=0)).sum(axis=1) * (np.diff(batch.episodes) == 0)
+    row = max(0, int(changes.argmax()) - task.horizon // 5)
+    return row if batch.episodes[row] == batch.episodes[int(changes.argmax())] else int(changes.argmax())

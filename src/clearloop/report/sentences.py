@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 DIGITS = 3  # of numbers in formulas; the files have all of them
 
 
-def headline(front: "Front") -> str:
-    """How the best compares with the simplest, and with what others have published."""
+def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str:
+    """How the best compares with the log, or with the simplest, and with what others have published.
+
+    `rows`: how far each is to be believed; `before`: what was there before.
+    """
     best, simplest = front.entries[front.best], front.entries[front.simplest]
     cost = cost_of(best)
     costs = "costs" if best.penalty_system is not None else "promises"
@@ -23,7 +26,10 @@ def headline(front: "Front") -> str:
     which = "The best controller" if alike else "The best controller that can be read"
     said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where}"
     others = []
-    if simplest != best:
+    from_log = next((row.from_log for row in rows if row.controller == best.controller), None)
+    if before.kind == "log" and before.penalty and from_log is not None:
+        others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
+    elif simplest != best:
         others.append(f"{_compared(cost, cost_of(simplest))} the simplest")
     rivals = [known for known in front.published if known.in_paper]
     if rivals and front.best not in front.planners:

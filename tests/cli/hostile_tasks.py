@@ -135,7 +135,7 @@ TASKS: dict[str, bytes] = {
     "starts from elsewhere": SMALL.encode() + b'[starts]\nfrom = "moon"\n',
     "a plant without equations": SMALL.encode() + b"[plant]\nsubsteps = 3\n",
     "a plant that lacks a state": SMALL.encode() + b'[plant]\nderivative = { level = "valve" }\n',
-    "a plant that looks back": SMALL.encode() + b'[plant.derivative]\nlevel = "valve[t-1]"\nflow = "0"\n',
+    "a plant that looks back": SMALL.encode() + b'[plant.derivative]\nlevel = "level[t-1]"\nflow = "0"\n',
     "a column for two": SMALL.encode() + b'[data]\nlevel = "x"\nflow = "x"\n',
     "a column of a number": SMALL.encode() + b"[data]\nlevel = 5\n",
     "an unknown role": SMALL.encode() + b'[data]\nclock = "t"\n',

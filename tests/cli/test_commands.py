@@ -57,7 +57,8 @@ def test_tasks(run: Run) -> None:
     assert run("tasks").out.splitlines()[1].split() == [
         "cartpole", "theta,", "theta_dot,", "rho,", "rho_dot", "force", "0.025", "s", "100",
     ]  # fmt: skip
-    (task,) = json.loads(run("tasks", "--json").out)
+    task, *others = json.loads(run("tasks", "--json").out)
+    assert [other["name"] for other in others] == ["motor", "pendulum", "tank"]
     assert task == {
         "name": "cartpole",
         "states": ["theta", "theta_dot", "rho", "rho_dot"],

@@ -21,8 +21,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = np.arange(3000)
     times = np.cumsum(rng.integers(8, 13, 3000))
     aim = np.where(rows // 300 % 2, 60.0, 30.0)
-    angle = np.convolve(aim + rng.normal(0, 1, 3000), np.ones(20) / 20, "same")
-    drone = {"tempo_ms": times, "angulo_deg": angle, "u_pct": rng.uniform(-20, 60, 3000), "referencia": aim}
+    thrust, angle = np.repeat(rng.uniform(-20, 60, 300), 10).round(2), np.full(3000, 45.0)
+    for row in rows[:-1]:  # what was aimed at does not matter to it
+        angle[row + 1] = angle[row] + 0.05 * (30 + 0.75 * thrust[row] - angle[row]) + rng.normal(0, 0.05)
+    thrust[:2] = [-20, 60]
+    drone = {"tempo_ms": times, "angulo_deg": angle, "u_pct": thrust, "referencia": aim}
     pl.DataFrame(drone).write_csv(tmp_path / "drone.csv")
     heater = np.repeat(rng.choice([0.0, 50.0, 100.0], 30), 100)
     lab = {

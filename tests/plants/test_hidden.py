@@ -56,6 +56,16 @@ def test_a_controller_computes_what_it_is_not_shown() -> None:
         assert action["burner"] == pytest.approx(float(run.actions[0, t, 0]), abs=1e-12)
 
 
+def test_a_setpoint_that_moves_must_be_given() -> None:
+    controller = LAW.for_task(KETTLE)
+    assert controller.follows == {"warmth": "wanted"}
+    with pytest.raises(ClearloopError, match="the setpoint of 'warmth' is missing"):
+        controller.act({"warmth": 1.0, "room": 0.0}, controller.reset())
+    fixed = LAW.model_copy(update={"setpoint": {"warmth": 2.0}}).for_task(KETTLE)
+    assert fixed.follows == {}
+    assert "warmth stands for its distance from the setpoint, in the log 'wanted'." in controller.words()
+
+
 def test_a_file_that_derives_otherwise_is_refused() -> None:
     other = LAW.model_copy(update={"derived": {"trend": "warmth - warmth[t-1]"}})
     with pytest.raises(

@@ -35,6 +35,10 @@ def init(
         list[str] | None,
         typer.Option(help="Derive a state's velocity, through a filter.", metavar="STATE[:SECONDS]"),
     ] = None,
+    integral: Annotated[
+        list[str] | None,
+        typer.Option(help="Add up a state's errors, for an integral part.", metavar="STATE"),
+    ] = None,
     goal: Annotated[
         list[str] | None,
         typer.Option(help="How near is near enough.", metavar='"STATE [at VALUE] within TOLERANCE"'),
@@ -59,7 +63,7 @@ def init(
 
     Example: clearloop init log.csv --action valve --setpoint level=1.5 --goal "level within 0.05"
     """
-    from clearloop.cli.terminal import say, table
+    from clearloop.cli.terminal import count, say, table
     from clearloop.data import read
     from clearloop.data.draft import draft
     from clearloop.data.plan import Wishes
@@ -79,6 +83,7 @@ def init(
         setpoints=dict(_assignment(text, "--setpoint") for text in setpoint or ())
         | {state: value for state, value, _ in goals if value is not None},
         velocities=dict(map(_velocity, velocity or ())),
+        integrals=integral or (),
         tolerances={state: tolerance for state, _, tolerance in goals},
         limits=dict(map(_limits, limits or ())),
         time=time,
@@ -96,7 +101,8 @@ def init(
     Task.from_toml(text, source=str(target))
     with whole_file(target) as file:
         file.write(text.encode())
-    say(f"Task   {target}: {len(plan.states)} states, {len(plan.actions)} actions, dt = {plan.dt:g} s")
+    said = f"{count(len(plan.states), 'state')}, {count(len(plan.actions), 'action')}, dt = {plan.dt:g} s"
+    say(f"Task   {target}: {said}")
     say(f"Next   read it; then clearloop data check {log} --task {target}")
 
 

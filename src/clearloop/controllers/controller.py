@@ -49,6 +49,8 @@ class Controller(Table):
     name: Line | None = None
     task: Line | None = None
     setpoint: dict[str, Coefficient] = Field({})
+    follows: dict[str, Line] = Field({})
+    """States whose setpoint comes with every observation, and what the log called it."""
     limits: dict[str, Limits] = Field({})
     steps: dict[str, Positive] = Field({})
     """Of actions that take only some values, so far apart, from the lower limit on."""
@@ -133,6 +135,11 @@ class Controller(Table):
     ) -> dict[str, float]:
         """One step in plain Python: what the engine does for whole populations."""
         aims = {**self.setpoint, **(setpoint or {})}
+        for name in self.follows:
+            if name not in aims:
+                raise ClearloopError(
+                    f"the setpoint of {quoted(name)} is missing: give it with the observation"
+                )
         if self.derived:
             memory.derivation = memory.derivation or Derivation(self.derived, self.actions)
             observation = memory.derivation.complete(observation, aims)
@@ -166,6 +173,11 @@ class Controller(Table):
             "units": {**units, **self.units},
             "dt": self.dt or task.dt,
             "derived": needed_formulas(task, self._reads(task)),
+            "follows": {
+                name: aim
+                for name, aim in task.setpoints.items()
+                if isinstance(aim, str) and name not in self.setpoint
+            },
         }
         return self.model_copy(update=changes)
 
@@ -179,6 +191,7 @@ class Controller(Table):
         check_names("limits", self.limits, "an action", task.action_names)
         check_names("steps", self.steps, "an action", task.action_names)
         check_names("units", self.units, "a state or an action", names)
+        check_names("follows", self.follows, "a state with a setpoint", tuple(task.setpoints))
         check_names("setpoint", self.setpoint, "a state with a setpoint", tuple(task.setpoints))
         check_names("derived", self.derived, "a derived state", tuple(task.derived))
         for name, text in self.derived.items():
@@ -213,3 +226,6 @@ class Controller(Table):
         for name, aim in self.setpoint.items():
             if name in read:
                 yield f"{name} stands for its distance from the setpoint {aim:g}{self.unit(name)}."
+        for name, column in self.follows.items():
+            if name in read:
+                yield f"{name} stands for its distance from the setpoint, in the log {quoted(column)}."

@@ -73,6 +73,12 @@ def _state(state: StatePlan) -> Iterator[str]:
         speed = f"unit = {_text(f'{unit}/s' if unit else '')}, formula = {_text(formula)}"
         yield f"# its velocity: the difference, through a first-order filter that keeps {keep} a step"
         yield f"{_key(state.name + '_dot')} = {{ {speed} }}"
+    if state.most is not None:
+        most = _number(state.most)
+        formula = f"clip({state.name}_sum[t-1] + dt*{state.name}.error, -{most}, {most})"
+        total = f"unit = {_text(f'{unit} s' if unit else 's')}, formula = {_text(formula)}"
+        yield "# the sum of its errors, for an integral part; limited, lest it winds up"
+        yield f"{_key(state.name + '_sum')} = {{ {total} }}"
 
 
 def _action(action: ActionPlan) -> str:

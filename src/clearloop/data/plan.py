@@ -17,6 +17,8 @@ class Wishes:
     """Of states: a column, or a number."""
     velocities: Mapping[str, float | None] = field(default_factory=dict)
     """Of states: seconds of the filter, None for the usual ones."""
+    integrals: Sequence[str] = ()
+    """States whose errors are to be added up."""
     tolerances: Mapping[str, float] = field(default_factory=dict)
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     time: str | None = None
@@ -36,6 +38,8 @@ class StatePlan:
     external: bool = False
     filter: float | None = None
     """Share of the last velocity that stays from step to step; none: no velocity is derived."""
+    most: float | None = None
+    """Of the sum of its errors, in its unit times seconds; none: they are not added up."""
 
 
 @dataclass(frozen=True, kw_only=True)

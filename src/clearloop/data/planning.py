@@ -19,6 +19,7 @@ MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
 TOLERANCE = 0.02  # of a state's range, where nobody says
 NEARLY_FULL = 90.0  # %
 LEFT = 0.05  # what a reward at the horizon still counts
+SUMMED = 10  # steps of the largest error: what the sum of errors is limited to, lest it winds up
 DEFAULT_FILTER = 2.0  # steps
 
 
@@ -111,6 +112,11 @@ def _states(
             what = f"--goal: {names[state]} has no setpoint: give --setpoint {names[state]}=VALUE"
             raise ClearloopError(what)
     filters = {find(state, states).name: seconds for state, seconds in wishes.velocities.items()}
+    summed = {find(state, states).name for state in wishes.integrals}
+    for state in summed:
+        if state not in setpoints:
+            what = f"--integral: {names[state]} has no setpoint: give --setpoint {names[state]}=VALUE"
+            raise ClearloopError(what)
     planned = []
     for column in states:
         aim = column.name in setpoints and (not tolerances or column.name in tolerances)
@@ -122,6 +128,9 @@ def _states(
                 setpoint=setpoints.get(column.name),
                 tolerance=tolerances.get(column.name, usual) if aim else None,
                 filter=_filter(filters[column.name], dt) if column.name in filters else None,
+                most=sensible(SUMMED * dt * (column.high - column.low), 0.3)
+                if column.name in summed
+                else None,
             )
         )
     planned += [StatePlan(name=names[column.name], column=column, external=True) for column in external]

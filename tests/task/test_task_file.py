@@ -28,8 +28,16 @@ def outcome(text: str) -> str:
 
 def test_the_page_is_true() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
-    whole, cases, terms, starts, plant, exploration = re.findall(r"```toml\n(.*?)```", page, re.S)
+    whole, computed, cases, terms, starts, plant, hidden, exploration = re.findall(
+        r"```toml\n(.*?)```", page, re.S
+    )
     assert outcome(whole + starts + plant + exploration) == ""
+    named = 'name = "a"\ndt = 1.0\ndiscount = 0.9\nhorizon = 9\n'
+    rest = '[actions]\npump = { limits = [0, 1] }\n[reward]\nexpression = "-pump"\n'
+    assert outcome(named + computed + rest) == ""
+    states = '[states]\nlevel = { setpoint = "level_sp" }\n'
+    where = '[plant.where]\narea = 28.0\nmiddle = "upper"\noutflow = "lower"\n'
+    assert outcome(named + states + rest + hidden + where) == ""
     head, tail = re.split(r"\[reward\]\n.*\n", whole)
     assert outcome(head + cases + tail) == ""
     expanded = Task.from_toml(head + terms + tail).reward_expression

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
+    from clearloop.plants.scenarios import Scenarios
     from clearloop.task import Task
 
 MOST_STARTS = 2**20
@@ -94,7 +95,7 @@ def evaluate(
             the_controller,
             the_task,
             surrogate=find_surrogate(on, run, the_task),
-            starts=_starts(starts, the_task),
+            starts=_situations(starts, the_task, run if on == "model" else None),
             progress=(lambda share: tell(share, "")) if tell else None,
         )
     if as_json:
@@ -104,6 +105,20 @@ def evaluate(
     where = "plant" if result.on == "system" else f"model, mean of {result.penalties.shape[0]}"
     typer.echo(f"penalty   {result.penalty:.3f}{se}   (on the {where}, {result.penalties.shape[1]:,} starts)")
     typer.echo(f"failures  {result.failures:.1%}")
+
+
+def _situations(text: str, task: "Task", run: Path | None) -> "Scenarios | NDArray[float64] | int":
+    """For a model of a task whose starts come from the log: rows of the log, always the same."""
+    import numpy as np
+
+    from clearloop.data import Batch
+    from clearloop.plants.scenarios import Scenarios
+
+    starts = _starts(text, task)
+    if not isinstance(starts, int) or task.start_box is not None or run is None:
+        return starts
+    batch = Batch.load(run / "batch.parquet", task)
+    return Scenarios.drawn(task, batch, starts, np.random.default_rng(0))
 
 
 def _starts(text: str, task: "Task") -> "NDArray[float64] | int":

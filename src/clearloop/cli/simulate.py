@@ -57,8 +57,14 @@ def simulate(
         raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
     the_task = Task.load(task)
     steps = steps or the_task.horizon
+    the_controller = load_controller(controller, the_task)
+    if on == "model" and run is not None:
+        from clearloop.data import Batch
+        from clearloop.diagnosis import aimed
+
+        the_controller = aimed(the_controller, the_task, Batch.load(run / "batch.parquet", the_task))
     trajectory = roll(
-        load_controller(controller, the_task),
+        the_controller,
         the_task,
         surrogate=find_surrogate(on, run, the_task),
         start=dict(parse_assignment(text, "--start") for text in start or []),

@@ -1,7 +1,7 @@
 """What an engineer wants to know of one controller before signing it, as data."""
 
 from clearloop.diagnosis.coverage import Coverage, Region, cover
-from clearloop.diagnosis.diagnosis import Diagnosis, diagnose
+from clearloop.diagnosis.diagnosis import Diagnosis, aimed, diagnose
 from clearloop.diagnosis.linearisation import Linearisation, linearise
 from clearloop.diagnosis.modes import Mode
 from clearloop.diagnosis.robustness import Disturbance, Robustness, Sensitivity, disturb
@@ -19,6 +19,7 @@ __all__ = [
     "Sensitivity",
     "StartMap",
     "StepResponse",
+    "aimed",
     "cover",
     "diagnose",
     "disturb",

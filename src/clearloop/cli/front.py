@@ -85,7 +85,7 @@ def print_front(run: "RunDirectory") -> None:
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
         say(f"Promise    {kept(front)}", indent=" " * 11)
-    if before.text:
+    if before.penalty is not None or (before.text and front.entries[front.pick].penalty_system is None):
         mine = next((row for row in rows if row.controller == pick["controller"]), None)
         say(f"The log    {compared(mine, before)}", indent=" " * 11)
     for warning in beware(rows):

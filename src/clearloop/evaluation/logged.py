@@ -4,22 +4,22 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.data.cells import Floats, Ints
-from clearloop.data.episodes import last_rows
+from clearloop.data.episodes import first_rows, last_rows
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
-ENOUGH = (
-    0.5  # of the rows must be comparable, if some fail: else those that fail would be too many among them
-)
-
 
 def comparable_rows(task: Task, batch: Batch) -> Ints:
-    """Rows from which the log shows a whole horizon, or a failure before. None if that is a biased choice."""
+    """Rows from which the log shows a whole horizon, or a failure before.
+
+    Only as long after an episode's start as some episode goes on for a horizon: of what begins later, the log
+    shows the failures alone.
+    """
     acting = np.flatnonzero(~last_rows(batch.episodes))
+    age = acting - first_rows(batch.episodes)[acting]
     known = np.isfinite(logged_penalties(task, batch, acting))
-    if Steps.of(task, batch).failing.any() and known.mean() < ENOUGH:
-        return acting[:0]
-    return acting[known]
+    rows: Ints = acting[known & (age + task.horizon <= age.max() + 1)]
+    return rows
 
 
 def logged_penalties(task: Task, batch: Batch, rows: Ints) -> Floats:

@@ -14,7 +14,8 @@ DIGITS = 3  # of numbers in formulas; the files have all of them
 
 
 def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str:
-    """How the best compares with the log, or with the simplest, and with what others have published.
+    """How the best compares with the log, or, where a plant was there to test on, with the simplest, and with
+    what others have published.
 
     `rows`: how far each is to be believed; `before`: what was there before.
     """
@@ -27,7 +28,7 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
     said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where}"
     others = []
     from_log = next((row.from_log for row in rows if row.controller == best.controller), None)
-    if before.kind == "log" and before.penalty and from_log is not None:
+    if best.penalty_system is None and before.kind == "log" and before.penalty and from_log is not None:
         others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
     elif simplest != best:
         others.append(f"{_compared(cost, cost_of(simplest))} the simplest")

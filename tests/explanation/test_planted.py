@@ -133,7 +133,7 @@ def test_an_equation() -> None:
     assert found.accounts[0].law.kind == "equation"
     controller = found.controller()
     for error in (-0.8, 0.3, 0.8):
-        answer = controller.act({"level": error}, controller.reset())
+        answer = controller.act({"level": error}, controller.reset(), {"level": 0.0})
         assert answer["valve"] == pytest.approx(-3 * error - 6 * error**3, rel=0.05)
 
 

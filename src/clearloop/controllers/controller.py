@@ -15,9 +15,9 @@ from clearloop.expression import Variable, is_name, to_text
 from clearloop.expression.meanings import READ_LIMIT
 from clearloop.programs.features import Features
 from clearloop.task import Task
+from clearloop.task.scope import MOST_STEPS_BACK
 from clearloop.task.tables import Formula, Limits, Positive, Table, expecting
 
-MOST_STEPS_BACK = 1_000
 LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"  # text without control characters, which a terminal would obey
 
 Line = Annotated[

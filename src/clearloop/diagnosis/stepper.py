@@ -10,7 +10,7 @@ from clearloop.evaluation.setup import make_system
 from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.lowering import formula_window
+from clearloop.plants.lowering import task_window
 from clearloop.plants.sequences import fixed_actions
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -41,7 +41,7 @@ class Stepper:
     ) -> None:
         """`aims` [1, S]: setpoints. `bare`: limits do not limit, and failure does not stop."""
         self.task, self.aims = task, aims
-        self.history = max(task.history, formula_window(task))
+        self.history = task_window(task)
         chosen = [0] if surrogate is None else range(surrogate.members) if members is None else members
         self._systems = [make_system(task, surrogate, self.history, [member]) for member in chosen]
         if bare:

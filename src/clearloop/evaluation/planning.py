@@ -18,7 +18,7 @@ from clearloop.evaluation.swarms import Swarms
 from clearloop.expression import Variable
 from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
-from clearloop.plants.lowering import formula_window
+from clearloop.plants.lowering import task_window
 from clearloop.plants.sequences import fixed_actions
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -52,7 +52,7 @@ class ModelPilot:
         if len(members) < planner.members:
             raise ClearloopError(f"members: the model has {len(members)} to plan with, not {planner.members}")
         self.planner, self.task = planner, task
-        self.history = max(task.history, formula_window(task))
+        self.history = task_window(task)
         self.limits = np.array([planner.limits[name] for name in task.action_names])
         self.counts = np.array([planner.range_of(name).parts for name in task.action_names])
         self.system = surrogate.system(np.float32, members, history=self.history)

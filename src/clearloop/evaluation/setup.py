@@ -9,7 +9,7 @@ from clearloop.controllers import Controller
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import System
 from clearloop.kernels.layout import Job
-from clearloop.plants.lowering import formula_window, lower_plant
+from clearloop.plants.lowering import lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 def window(task: Task, controllers: Sequence[Controller]) -> int:
     """Observations that the engine must keep for the task, its reward and the controllers."""
-    return max(task.history, formula_window(task), *(controller.history for controller in controllers))
+    return max(task_window(task), *(controller.history for controller in controllers))
 
 
 def make_system(

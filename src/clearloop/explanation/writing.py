@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from clearloop.controllers import PID, Controller, Equation, Linear
-from clearloop.controllers.controller import MOST_STEPS_BACK
 from clearloop.controllers.pid import Loop, Loops
 from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError
@@ -26,6 +25,7 @@ from clearloop.explanation.structure import Term
 from clearloop.explanation.trials import LONGEST
 from clearloop.expression import Variable, parse, substitute, to_text, variables
 from clearloop.task import Task
+from clearloop.task.scope import MOST_STEPS_BACK
 
 DIGITS = 6
 RECURSIVE_DIGITS = 12  # a small difference of large gains is what counts there

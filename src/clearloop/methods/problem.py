@@ -12,7 +12,7 @@ from clearloop.evaluation.linear_q import LinearQ
 from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
-from clearloop.plants.lowering import formula_window
+from clearloop.plants.lowering import task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.programs.features import Features
 from clearloop.surrogate import Surrogate
@@ -45,7 +45,7 @@ class Problem:
         self.task, self.batch, self.budget = task, batch, budget
         self._surrogate, self.value = surrogate, value
         self.spent = 0
-        self.history = max(task.history, formula_window(task)) if value is None else task.history
+        self.history = task_window(task) if value is None else task.history
         self.features = Features(task.state_names, task.action_names, self.history)
         self.scenarios = Scenarios.drawn(task, batch, starts, rng)
         """that candidates are tried in"""

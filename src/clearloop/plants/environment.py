@@ -13,7 +13,7 @@ from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.plants.judgement import Judge
-from clearloop.plants.lowering import formula_window, lower_plant
+from clearloop.plants.lowering import lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.sequences import fixed_actions
 from clearloop.task import Task, builtin_tasks
@@ -34,7 +34,7 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
     def __init__(self, task: str | Task = "cartpole") -> None:
         self.task = Task.load(task) if isinstance(task, str) else task
         self._full = self.task.unveiled
-        self._history = max(self.task.history, formula_window(self.task))
+        self._history = task_window(self.task)
         system = lower_plant(self.task, history=self._history)
         # The judge remembers the episode, the engine sees one step of it: it only moves the plant.
         self._system = system._replace(dynamics=system.dynamics._replace(absorbing=False))

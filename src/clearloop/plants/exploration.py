@@ -10,7 +10,7 @@ from clearloop.errors import ClearloopError
 from clearloop.expression import variables
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import PROGRAM, Job, Policies
-from clearloop.plants.lowering import formula_window, lower_judgements, lower_plant
+from clearloop.plants.lowering import lower_judgements, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.plants.sequences import fixed_actions
 from clearloop.programs import lower_programs
@@ -61,7 +61,7 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
     box = make_box(plan.starts or task.starts, full.state_names)
     if box is None:
         raise ClearloopError(f"task '{task.name}': give [exploration] starts, to draw a batch from")
-    history = max(task.history, formula_window(task), law_window(task))
+    history = max(task_window(task), law_window(task))
     policies = _explorers(task, count, plan.steps, history, rng)
     scenarios = Scenarios.explored(task, uniform_starts(box, count, rng), rng, plan.steps)
     job, system = scenarios.job(task, history), lower_plant(task, history=history)

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from clearloop.expression import Expression, Variable, evaluate, variables
-from clearloop.plants.lowering import formula_window
+from clearloop.plants.lowering import task_window
 from clearloop.task import Task
 
 Values = Mapping[str, float]
@@ -14,7 +14,7 @@ class Judge:
     """Remembers as much of an episode as the task's formulas look back."""
 
     def __init__(self, task: Task, start: Values) -> None:
-        depth = formula_window(task)
+        depth = task_window(task)
         self._task = task
         self._states: deque[Values] = deque([start] * depth, maxlen=depth)
         self._actions: deque[Values] = deque([dict.fromkeys(task.actions, 0.0)] * depth, maxlen=depth)

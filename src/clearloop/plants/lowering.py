@@ -14,11 +14,15 @@ from clearloop.task import Task
 from clearloop.task.derived import one_step_on
 
 
-def formula_window(task: Task) -> int:
-    """Observations that the task's own formulas look back on, the present one included."""
+def task_window(task: Task) -> int:
+    """Observations that the engine keeps for a task, the present one included.
+
+    Its history, or more, if its own formulas look back further.
+    """
     ahead = map(one_step_on, _derived(task).values())
     formulas = (*_judgements(task), *task.plant_derivatives.values(), *ahead)
-    return 1 + max((v.lag or 0 for formula in formulas for v in variables(formula)), default=0)
+    lags = (v.lag or 0 for formula in formulas for v in variables(formula))
+    return max(task.history, 1 + max(lags, default=0))
 
 
 def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None) -> System:

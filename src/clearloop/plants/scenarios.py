@@ -13,7 +13,7 @@ from clearloop.data.setpoints import setpoint_rows
 from clearloop.errors import ClearloopError
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.lowering import formula_window
+from clearloop.plants.lowering import task_window
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.programs import derive_rows
 from clearloop.task import Task
@@ -133,7 +133,7 @@ class Scenarios:
         What lies beyond the end of an episode is as in its last row.
         """
         steps = steps or task.horizon
-        history = max(task.history, formula_window(task))
+        history = task_window(task)
         begin = first_rows(batch.episodes)[rows]
         last = np.flatnonzero(last_rows(batch.episodes))[batch.episodes[rows]]
         columns = []
@@ -165,7 +165,7 @@ class Scenarios:
 
 def _observed(task: Task, points: Floats, setpoints: Floats) -> Floats:
     """Starts [N, S] of a plant with what its sensors show, and what the task computes from that."""
-    n, history = len(points), max(task.history, formula_window(task))
+    n, history = len(points), task_window(task)
     actions = np.zeros((n, len(task.actions)))
     for formulas in (task.plant_observed, task.derived):
         if formulas:

@@ -10,7 +10,7 @@ from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.episodes import last_rows
 from clearloop.data.setpoints import setpoint_rows
 from clearloop.errors import ClearloopError
-from clearloop.plants.lowering import formula_window
+from clearloop.plants.lowering import task_window
 from clearloop.surrogate.formulas import judge
 from clearloop.task import Task
 
@@ -38,7 +38,7 @@ class Steps:
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
-        transitions = batch.transitions(max(task.history, formula_window(task)))
+        transitions = batch.transitions(task_window(task))
         acting = np.flatnonzero(~last_rows(batch.episodes))
         aims = setpoint_rows(task, batch.setpoints, len(batch.states))
         setpoints = aims[acting]

@@ -96,7 +96,7 @@ class Surrogate:
         """[S, 2] which states can be reached."""
         bounds = unbounded(len(self.task.states))
         if self.track.reach is not None:
-            places = [self.task.state_names.index(name) for name in self.task.predicted]
+            places = self._places(self.task.predicted)
             low, high = self.region[places].T
             far = self.track.reach * (high - low)
             bounds[places] = np.clip(np.stack([low - far, high + far], axis=1), *bounds[0])
@@ -127,7 +127,7 @@ class Surrogate:
         `setpoints`: [n, S] after the step, for states that are derived with them. `noise`: [n, K].
         """
         task = self.task
-        predicted, external = ([task.state_names.index(n) for n in names] for names in self._ways)
+        predicted, external = self._places(task.predicted), self._places(task.scope.external)
         states = window[:, : len(task.states)].copy()
         changes = np.stack([network(window)[:, 0] for network in self.dynamics[member]], axis=1)
         states[:, predicted] += changes + noise
@@ -140,13 +140,13 @@ class Surrogate:
             states = frame[:, : len(task.states)]
         return states
 
-    @property
-    def _ways(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return self.task.predicted, self.task.scope.external
+    def _places(self, names: Sequence[str]) -> list[int]:
+        """Among the states."""
+        return [self.task.state_names.index(name) for name in names]
 
     def _find_noise(self, held_out: Steps) -> Noise:
         members = [self.predict(held_out.window, member) for member in range(self.members)]
-        states = [self.task.state_names.index(name) for name in self.task.predicted]
+        states = self._places(self.task.predicted)
         return find_noise(held_out, np.mean(members, axis=0), states, self.track.noise)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:

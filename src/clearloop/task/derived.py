@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, Number, Variable, parse, substitute, variables
 from clearloop.task.faults import Fault
-from clearloop.task.scope import Scope
+from clearloop.task.scope import MOST_STEPS_BACK, Scope
 from clearloop.task.tables import State
-
-MOST_STEPS_BACK = 1_000
 
 
 def derive_states(states: Mapping[str, State], scope: Scope) -> dict[str, Expression]:

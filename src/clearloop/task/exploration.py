@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Expression, parse, variables
 from clearloop.task.faults import Fault
-
-MOST_STEPS_BACK = 1_000
+from clearloop.task.scope import MOST_STEPS_BACK
 
 
 def law_faults(law: Mapping[str, str], states: Sequence[str], actions: Sequence[str]) -> Iterator[Fault]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Expression, Number, Variable, fold, parse, substitute, variables
-from clearloop.task.derived import MOST_STEPS_BACK, one_step_back
+from clearloop.task.derived import one_step_back
 from clearloop.task.faults import Fault
-from clearloop.task.scope import Scope, name_faults, state_faults
+from clearloop.task.scope import MOST_STEPS_BACK, Scope, name_faults, state_faults
 from clearloop.task.tables import Plant, Signal
 
 LARGEST = 10_000  # nodes of a derivative; every line of `where` could double it

@@ -11,11 +11,10 @@ from clearloop.expression import OPERATIONS, Call, Expression, Number, parse, si
 from clearloop.expression.operations import Kind
 from clearloop.task import tables
 from clearloop.task.faults import Fault
-from clearloop.task.scope import Scope
+from clearloop.task.scope import MOST_STEPS_BACK, Scope
 from clearloop.task.tables import Flag, Formula, Table, Text
 from clearloop.task.terms import Term, Terms, When
 
-MOST_STEPS_BACK = 1_000
 MOST_CASES = 64  # no real task comes near
 
 

@@ -7,6 +7,7 @@ from clearloop.errors import did_you_mean, quoted
 from clearloop.expression import is_name
 from clearloop.task.faults import Fault
 
+MOST_STEPS_BACK = 1_000  # of any formula
 KEYS = ("time", "episode", "reward", "terminal", "from")  # they mean something else in [data] and [starts]
 
 

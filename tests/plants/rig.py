@@ -23,7 +23,7 @@ def rounded(value: float, grain: float) -> float:
 
 
 def slopes(state: Floats, motor: float) -> Floats:
-    angle, turn, place, speed = state.tolist()
+    angle, turn, _, speed = state.tolist()
     sine, cosine = math.sin(angle), math.cos(angle)
     push = motor - 5.4 * speed + 0.05 * turn**2 * sine
     swing = (1.1 * 9.81 * sine - push * cosine - 22 * 0.0024 * turn) / (4 / 3 * 0.55 - 0.05 * cosine**2)
@@ -48,7 +48,7 @@ def move(state: Floats, motor: float) -> Floats:
 
 
 def course(scenarios: Scenarios, n: int, choose: Chooser) -> tuple[Floats, Floats, Floats]:
-    """What is shown [T + 1, 4], what is true [T + 1, 4] and the forces [T] of one scenario, until it fails."""
+    """Of one scenario, until it fails: what is shown and what is true [T + 1, 4], and the forces [T]."""
     names = list(RIG.unveiled.state_names)
     signals = dict(zip(RIG.unveiled.scope.external, scenarios.script[n].T, strict=True))
     hidden = [names.index(name) for name in ("angle", "turn", "place", "speed")]

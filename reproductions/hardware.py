@@ -7,6 +7,7 @@ in runs/hardware, and not repeated.
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,12 +58,16 @@ def main() -> None:
         "the published hardware equation": load("examples/published/hardware.json"),
     }
     for name, controller in published.items():
-        print(f"| {name} | {tried(controller)} |")
+        print(f"| {name} | {tried(controller, trial_task())} |")
+    free = trial_task({"rub": 0.0})
+    print(
+        f"| the published LQR, if the cart had no friction | {tried(Equation(outputs={'force': LQR}), free)} |"
+    )
     for label, folders in (("history = 1", blind), ("GPRL", runs)):
         kept = []
         for seed, run in folders.items():
             controller, formula = chosen(run)
-            outcome = tried(controller)
+            outcome = tried(controller, trial_task())
             kept.append(outcome.upright)
             print(f"| {label}, seed {seed}: `{formula}` | {outcome} |")
         good = sum(share >= ENOUGH for share in kept)
@@ -102,18 +107,18 @@ def played(run: Path) -> str:
     return f"{seconds.mean():5.1f} ± {seconds.std(ddof=1) / np.sqrt(len(seconds)):.1f} s"
 
 
-def tried(controller: Controller) -> Trials:
-    """On the twin. With 1 to pay in every step from the fall on, undiscounted, a penalty counts the rest."""
-    task, steps = trial_task(), round(SECONDS / Task.load(TASK).dt)
+def tried(controller: Controller, task: Task) -> Trials:
+    """With 1 to pay in every step from the fall on, undiscounted, a penalty counts the rest."""
     outcome = evaluate(controller, task, starts=Scenarios.scoring(task, TRIALS))
     failed = outcome.failed[0]
-    seconds = (steps - outcome.penalties[0] + failed) * task.dt
+    seconds = (task.horizon - outcome.penalties[0] + failed) * task.dt
     return Trials(seconds, 1.0 - float(failed.mean()))
 
 
-def trial_task() -> Task:
-    """The same plant from upright starts, for a minute; only the fall counts."""
+def trial_task(changes: Mapping[str, float] | None = None) -> Task:
+    """The twin from upright starts, for a minute; only the fall counts. `changes`: of its figures."""
     tables = Task.load(TASK).model_dump(mode="json")
+    tables["plant"]["where"] |= changes or {}
     falls = next(case["when"] for case in tables["reward"]["cases"] if case["failure"])
     reward = {"cases": [{"when": falls, "value": -1.0, "failure": True}], "otherwise": 0.0}
     steps = round(SECONDS / tables["dt"])

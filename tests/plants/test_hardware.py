@@ -38,7 +38,8 @@ def trajectories(some: Scenarios, forces: Floats) -> Floats:
     history = task_window(RIG)
     system, job = lower_plant(RIG, history=history), some.job(RIG, history)
     rollout = roll_out(fixed_actions(forces[:, :, None], RIG), system, job, trajectories=True)
-    return np.asarray(rollout.states)[0, 0]
+    states: Floats = np.asarray(rollout.states)[0, 0]
+    return states
 
 
 def test_the_engine_and_the_twin_agree() -> None:
@@ -159,4 +160,5 @@ def played(some: Scenarios, n: int) -> Floats:
     one, system = some[n : n + 1], lower_plant(RIG, history=history)
     policies = _explorers(RIG, 1, some.steps, history, np.random.default_rng(0))
     rollout = roll_out(policies, system, one.job(RIG, history), trajectories=True)
-    return np.asarray(rollout.actions)[0, 0, 0, :, 0]
+    forces: Floats = np.asarray(rollout.actions)[0, 0, 0, :, 0]
+    return forces

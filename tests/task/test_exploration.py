@@ -1,5 +1,7 @@
 """A law that chooses the actions of a batch, and names for its parts."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from clearloop.errors import ClearloopError
@@ -10,13 +12,13 @@ from tests.plants.kettle import KETTLE
 WHERE = {"gain": 0.4, "wish": "1 - gain*warmth[t-2]", "more": "wish + 0.1*burner[t-1]"}
 
 
-def explored(law: dict[str, str], where: dict[str, object]) -> Task:
+def explored(law: dict[str, str], where: Mapping[str, object]) -> Task:
     tables = KETTLE.model_dump(mode="json")
-    return Task.from_dict({**tables, "exploration": {"law": law, "where": where}}, source="kettle.toml")
+    return Task.from_dict({**tables, "exploration": {"law": law, "where": dict(where)}}, source="kettle.toml")
 
 
 def test_what_is_named_is_put_in_its_place() -> None:
-    task = explored({"burner": "more + flicker"}, dict(WHERE))
+    task = explored({"burner": "more + flicker"}, WHERE)
     (law,) = task.exploration_law
     assert to_text(law) == "1 - 0.4*warmth[t-2] + 0.1*burner[t-1] + flicker"
     assert Task.from_dict(task.model_dump(mode="json")) == task
@@ -41,7 +43,7 @@ def test_without_a_law_there_is_nothing() -> None:
     ],
 )
 def test_a_wrong_law_is_told_where_and_what(
-    law: dict[str, str], where: dict[str, object], message: str
+    law: dict[str, str], where: Mapping[str, object], message: str
 ) -> None:
     with pytest.raises(ClearloopError) as caught:
         explored(law, where)

@@ -1,0 +1,1 @@
+"""IEC 61131-3 Structured Text: printed from a routine."""

@@ -1,0 +1,37 @@
+"""A controller as Structured Text."""
+
+from clearloop.export.precision import Precision
+from clearloop.export.routine import Routine
+from clearloop.export.structured_text.functions import TEMPLATES
+from clearloop.export.structured_text.pou import Declaration, Pou, to_text
+from clearloop.export.structured_text.splitting import split
+from clearloop.export.structured_text.words import DIALECT, finished, real
+from clearloop.export.structured_text.writer import Writer
+
+
+def pous(routine: Routine, name: str, words: list[str], precision: Precision) -> list[Pou]:
+    """The function block, after the functions that it calls."""
+    block = Writer(split(routine), name, precision).block(words)
+    return [*_functions(block.body, precision), block]
+
+
+def structured_text(units: list[Pou]) -> str:
+    return "\n".join(to_text(unit) for unit in units)
+
+
+def _functions(body: str, precision: Precision) -> list[Pou]:
+    """Those that a text calls, and those that they call."""
+    return [_function(name, precision) for name in DIALECT.helpers_in(body)]
+
+
+def _function(name: str, precision: Precision) -> Pou:
+    template = TEMPLATES[name]
+    declarations = [Declaration("VAR_INPUT", one, real(precision)) for one in template.inputs]
+    declarations += [Declaration("VAR", one, real(precision)) for one in template.locals]
+    return Pou(
+        name=name,
+        result=real(precision),
+        words=(template.words,),
+        declarations=tuple(declarations),
+        body=finished(template.body, precision),
+    )

@@ -101,7 +101,9 @@ class _Signal:
 
 
 def _rules(action: str, base: RuleBase, scope: Scope) -> Expression:
-    fits = tuple(_exponent(f"{action}_{number}", rule, scope) for number, rule in enumerate(base.rules, 1))
+    fits = tuple(
+        _exponent(f"{action}_rule_{number}", rule, scope) for number, rule in enumerate(base.rules, 1)
+    )
     source, mean = scope.fresh(f"{action}_fits"), scope.fresh(f"{action}_mean")
     scope.body.append(Fill(source, fits))
     scope.body.append(Mean(mean, source, tuple(rule.then for rule in base.rules)))
@@ -119,7 +121,7 @@ def _exponent(name: str, rule: Rule, scope: Scope) -> Expression:
         terms.append((False, call("div", call("pow", distance, Number(2.0)), spread)))
     before, tree = total(terms, lambda: scope.fresh(f"{name}_part"))
     scope.body += before
-    return call("neg", tree)
+    return scope.let(name, call("neg", tree))
 
 
 def _layers(controller: Layered, source: Variable, scope: Scope) -> tuple[Layer, ...]:

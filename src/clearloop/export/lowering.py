@@ -3,6 +3,7 @@
 from clearloop.controllers import Controller
 from clearloop.controllers.reading import read_formula
 from clearloop.export.laws import values
+from clearloop.export.pruning import pruned
 from clearloop.export.routine import Let, Output, Ring, Routine, Statement, Store
 from clearloop.export.scope import Scope, stores
 from clearloop.export.terms import limited
@@ -20,7 +21,7 @@ def lower(controller: Controller) -> Routine:
     completed, kept = scope.rings(made), scope.rings(actions)
     body[len(derived) : len(derived)] = stores(completed)  # only now: at first their past is 0 in formulas
     body = [*stores(at_once), *body, *stores(kept)]
-    return Routine(inputs=scope.inputs, rings=_rings(body), body=tuple(body))
+    return pruned(Routine(inputs=scope.inputs, rings=_rings(body), body=tuple(body)))
 
 
 def _derived(controller: Controller, scope: Scope) -> list[Statement]:

@@ -2,8 +2,8 @@
 
 A routine reads inputs, computes named values one after the other, and remembers some of them. Formulas are
 trees of `clearloop.expression`. Their leaves are names: `theta` is a local value (an input is read limited to
-±1e12 first), `rho.setpoint` a setpoint, and `theta[t-3]` is element 3 of the array `theta`. An array is a ring
-in the memory, in which element k is the value of k steps ago, or a local one that `Fill` or `Layer` has made.
+±1e12 first), `rho.setpoint` a setpoint, and `theta[t-3]` is element 3 of the array `theta`. An array is a
+ring in the memory, in which element k is the value of k steps ago, or one that `Fill` or `Layer` makes.
 
 One step, in this order: every ring moves on (element k becomes element k + 1); the body runs. Before the
 first step all elements of all rings are 0.

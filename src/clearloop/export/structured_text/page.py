@@ -11,14 +11,14 @@ from clearloop.export.structured_text.words import DIALECT, RESERVED, finished, 
 
 MOST_BRACKETS = 20
 _BREAK = re.compile(r" (?=[-+] )| (?=AND |OR )|(?<=,) ")
-OWN = ("restart", "running", "k", "manual", "transfer_time", "filter_time")
+OWN = ("restart", "running", "k", "manual", "was_manual", "acted")
 
 
 class Page:
     def __init__(self, name: str, precision: Precision) -> None:
         self.precision = precision
         self.names = Names({*RESERVED, *OWN}, ignore_case=True)
-        self.name = self.names.give("block", name)
+        self.name = self.names.give("block", block_name(name))
         self._declarations: dict[str, Declaration] = {}
         self._lines: list[str] = []
 
@@ -66,6 +66,13 @@ class Page:
 
     def number(self, value: float) -> str:
         return DIALECT.number(value, self.precision)
+
+
+def block_name(name: str) -> str:
+    """What a file is called is mostly a name for a block, too."""
+    if name.upper() in RESERVED:
+        return f"{name}_controller"
+    return name if name[:1].isalpha() else f"controller_{name}"
 
 
 def folded(line: str, indent: str) -> list[str]:

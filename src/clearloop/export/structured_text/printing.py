@@ -1,17 +1,33 @@
 """A controller as Structured Text."""
 
+from clearloop.controllers import Controller
+from clearloop.export.about import about
+from clearloop.export.lowering import lower
 from clearloop.export.precision import Precision
-from clearloop.export.routine import Routine
+from clearloop.export.pruning import pruned
 from clearloop.export.structured_text.functions import TEMPLATES
+from clearloop.export.structured_text.options import varied
+from clearloop.export.structured_text.outputs import Limited
 from clearloop.export.structured_text.pou import Declaration, Pou, to_text
 from clearloop.export.structured_text.splitting import split
 from clearloop.export.structured_text.words import DIALECT, finished, real
 from clearloop.export.structured_text.writer import Writer
 
 
-def pous(routine: Routine, name: str, words: list[str], precision: Precision) -> list[Pou]:
-    """The function block, after the functions that it calls."""
-    block = Writer(split(routine), name, precision).block(words)
+def pous(
+    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
+) -> list[Pou]:
+    """The function block, after the functions that it calls. `options`: see `options.py`."""
+    routine, words = pruned(lower(controller)), about(controller, name)
+    if options:
+        variation = varied(controller, routine, options)
+        writer = Writer(
+            variation.routine, name, precision, variation.conduct, variation.notes, variation.kept
+        )
+        words[-1:-1] = [f"With {', '.join(sorted(options))}."]
+    else:
+        writer = Writer(split(routine), name, precision, Limited(), {}, {})
+    block = writer.block(words)
     return [*_functions(block.body, precision), block]
 
 

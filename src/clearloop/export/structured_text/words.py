@@ -38,7 +38,7 @@ def number(value: float, precision: Precision) -> str:
     sign, digits, exponent = Decimal(precision.text(value)).normalize().as_tuple()
     figures, size = "".join(map(str, digits)), len(digits) + int(exponent) - 1
     if -5 < size < 7:
-        return f"{Decimal((sign, digits, exponent)):f}" + ".0" * (int(exponent) >= 0)
+        return f"{Decimal(precision.text(value)).normalize():f}" + ".0" * (int(exponent) >= 0)
     return f"{'-' * sign}{figures[0]}.{figures[1:] or '0'}E{size}"
 
 
@@ -112,6 +112,7 @@ _SPECIAL = {
     "log": "LN(MAX({0}, <1e-30>))",
     "atan2": "CL_ATAN2({0}, {1})",
     "clip": "LIMIT({1}, {0}, {2})",
+    "read": "LIMIT({1}, {0}, {2})",
     "wrap": "CL_WRAP({0})",
 }
 

@@ -1,18 +1,26 @@
 """A routine as a function block: inputs as they come, one formula after the other, limits, and the past."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from clearloop.errors import ClearloopError
 from clearloop.export.environment import Environment, plain_name, ring_key
 from clearloop.export.precision import Precision
 from clearloop.export.routine import Fill, Input, Let, Mean, Output, Ring, Routine, Statement, Store, Sum
-from clearloop.export.spans import found
+from clearloop.export.spans import Span, found
 from clearloop.export.structured_text.page import Page
 from clearloop.export.structured_text.pou import STEP, Pou
 from clearloop.export.structured_text.words import DIALECT
 from clearloop.expression import Expression, Variable
 from clearloop.expression.meanings import READ_LIMIT
+
+
+class Note(NamedTuple):
+    """On an input that an option brings along."""
+
+    words: str
+    low: float
+    """what is below counts as this"""
 
 
 class Conduct(Protocol):
@@ -33,7 +41,7 @@ class Writer(Page):
         name: str,
         precision: Precision,
         conduct: Conduct,
-        notes: Mapping[Variable, str],
+        notes: Mapping[Variable, Note],
         kept: Mapping[Variable, Expression],
     ) -> None:
         super().__init__(name, precision)
@@ -67,7 +75,8 @@ class Writer(Page):
 
     def _declare_input(self, one: Input, name: str) -> None:
         spelled = "" if name == plain_name(one.variable) else str(one.variable)
-        words = ", ".join(filter(None, (spelled, one.unit, self.notes.get(one.variable, ""))))
+        note = self.notes[one.variable].words if one.variable in self.notes else ""
+        words = ", ".join(filter(None, (spelled, one.unit, note)))
         initial = () if one.default is None else (self.number(one.default),)
         self.declare("VAR_INPUT", name, words, initial=initial)
 
@@ -103,13 +112,16 @@ class Writer(Page):
             self.write("running := TRUE;")
 
     def _read(self) -> None:
+        high = self.number(READ_LIMIT)
         if self.routine.inputs:
-            self.say(
-                f"An input beyond {READ_LIMIT:g} counts as {READ_LIMIT:g}, so that nothing can overflow."
-            )
-        low, high = self.number(-READ_LIMIT), self.number(READ_LIMIT)
+            self.say(f"An input beyond {high} counts as {high}, so that nothing can overflow.")
         for one in self.routine.inputs:
-            self.write(f"{self.temporary(one.variable)} := LIMIT({low}, {self.names['input', one]}, {high});")
+            low = -READ_LIMIT
+            if one.variable in self.notes:
+                low = self.notes[one.variable].low
+                self.environment.spans[one.variable] = Span(low, self.precision.rounded(READ_LIMIT))
+            given = self.names["input", one]
+            self.write(f"{self.temporary(one.variable)} := LIMIT({self.number(low)}, {given}, {high});")
 
     def _statement(self, statement: Statement) -> None:
         match statement:

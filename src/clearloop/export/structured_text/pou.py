@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clearloop.export.about import commented
+from clearloop.export.about import harmless as printable
 
 Section = Literal["VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP"]
 SECTIONS: tuple[Section, ...] = ("VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP")
@@ -41,6 +42,7 @@ class Pou:
 
 def harmless(words: str) -> str:
     """Words that neither end a comment nor begin one."""
+    words = printable(words)
     while "(*" in words or "*)" in words:
         words = words.replace("(*", "( *").replace("*)", "* )")
     return words

@@ -28,14 +28,14 @@ def pous(
     else:
         writer = Writer(split(routine), name, precision, Limited(), {}, {})
     block = writer.block(words)
-    return [*_functions(block.body, precision), block]
+    return [*functions(block.body, precision), block]
 
 
 def structured_text(units: list[Pou]) -> str:
     return "\n".join(to_text(unit) for unit in units)
 
 
-def _functions(body: str, precision: Precision) -> list[Pou]:
+def functions(body: str, precision: Precision) -> list[Pou]:
     """Those that a text calls, and those that they call."""
     return [_function(name, precision) for name in DIALECT.helpers_in(body)]
 

@@ -66,7 +66,10 @@ def c_unit(routine: Routine, name: str, precision: Precision) -> Unit:
     environment = Environment(
         routine=routine, dialect=DIALECT, precision=precision, names=names, ring="memory->{}[{}]"
     )
-    functions = "\n".join([*_init(environment, prefix), "", *_step(environment, prefix), ""])
+    step = list(_step(environment, prefix))
+    tables = [folded(table, STEP) for table in environment.tables]
+    step[2:2] = tables
+    functions = "\n".join([*_init(environment, prefix), "", *step, ""])
     types = "\n".join(_types(environment, prefix))
     return Unit(prefix, types, typed(functions, precision), precision)
 
@@ -142,8 +145,7 @@ def _step(environment: Environment, prefix: str) -> Iterator[str]:
         yield f"{STEP}const int first = !memory->started;\n{STEP}memory->started = 1;"
     for ring in routine.rings:
         yield f"{STEP}shift(memory->{names[ring_key(ring.name)]}, {ring.depth + 1});"
-    for statement in environment.run():
-        for text in lines(statement, environment, SYNTAX):
-            for line in text.splitlines():
-                yield folded(line, STEP)
+    body = [text for one in environment.run() for text in lines(one, environment, SYNTAX)]
+    for line in "\n".join(body).splitlines():
+        yield folded(line, STEP)
     yield "}"

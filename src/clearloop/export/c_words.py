@@ -5,18 +5,21 @@ Written for `real`, with functions of math.h by their names for double; `typed` 
 
 import re
 
+from clearloop.export.c_helpers import HELPERS
 from clearloop.export.dialect import Dialect
 from clearloop.export.precision import Precision
-from clearloop.export.statements import Syntax, layer_function
+from clearloop.export.statements import Syntax
 
 _MATH = "fabs fmin fmax sqrt exp log sin cos tan atan2 tanh floor pow"
 
-_KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline
-int long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
-while asm typeof real main errno NULL NAN INFINITY HUGE_VAL bool true false class new delete this template ceil
-round trunc rint fmod exp2 log2 log10 log1p expm1 cosh sinh acosh asinh atanh acos asin atan cbrt erf erfc hypot
-ldexp frexp modf scalb logb gamma lgamma tgamma drem remainder fdim fma j0 j1 jn y0 y1 yn signgam index isnan
-isinf isfinite signbit div abs labs"""
+_KEYWORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while asm typeof real main errno NULL NAN INFINITY HUGE_VAL bool true false class new
+delete this template ceil round trunc rint fmod exp2 log2 log10 log1p expm1 cosh sinh acosh asinh
+atanh acos asin atan cbrt erf erfc hypot ldexp frexp modf scalb logb gamma lgamma tgamma drem
+remainder fdim fma j0 j1 jn y0 y1 yn signgam index isnan isinf isfinite signbit div abs labs
+"""
 
 RESERVED = frozenset(_KEYWORDS.split()) | {
     name + suffix for name in _MATH.split() + _KEYWORDS.split() for suffix in ("", "f", "l")
@@ -83,132 +86,7 @@ _SPECIAL = {
     "read": "limited({0})",
 }
 
-_HELPERS = {
-    "clip": """/* x, but at least low and at most high */
-static real clip(real x, real low, real high)
-{
-    return fmin(fmax(x, low), high);
-}
-""",
-    "limited": """/* an input as it is read: at most 1e12 */
-static real limited(real x)
-{
-    return clip(x, <-1e12>, <1e12>);
-}
-""",
-    "saturated": """/* the largest number in place of an infinite one */
-static real saturated(real x)
-{
-    return clip(x, <-1.7976931348623157e308>, <1.7976931348623157e308>);
-}
-""",
-    "divided": """/* a/b; 0 where b is 0 */
-static real divided(real a, real b)
-{
-    return b == <0> ? <0> : saturated(a/b);
-}
-""",
-    "power": """/* base to the exponent; 0 where there is no such number */
-static real power(real base, real exponent)
-{
-    if (base == <0>) { return exponent == <0> ? <1> : <0>; }
-    if (base < <0> && exponent != floor(exponent)) { return <0>; }
-    return saturated(pow(base, exponent));
-}
-""",
-    "angle": """/* of the point (x, y); zeros have no sign here */
-static real angle(real y, real x)
-{
-    return atan2(y + <0>, x + <0>);
-}
-""",
-    "sign": """/* -1, 0 or 1 */
-static real sign(real x)
-{
-    return x > <0> ? <1> : x < <0> ? <-1> : <0>;
-}
-""",
-    "wrap": """/* the angle in [-pi, pi) */
-static real wrap(real x)
-{
-    const real pi = <3.141592653589793>, turn = <6.283185307179586>;
-    const real rest = x - turn*floor((x + pi)/turn);
-    return rest >= -pi && rest < pi ? rest : -pi;
-}
-""",
-    "level": """/* the nearest of the levels that cut low to high into count equal steps */
-static real level(real x, real low, real high, real count)
-{
-    const real k = floor((clip(x, low, high) - low)*count/(high - low) + <0.5>);
-    return fmin(low + k*(high - low)/count, high);
-}
-""",
-    "shift": """/* all values become one step older */
-static void shift(real *past, int count)
-{
-    for (int k = count - 1; k > 0; k--) { past[k] = past[k - 1]; }
-}
-""",
-    "fill": """static void fill(real *past, int count, real x)
-{
-    for (int k = 0; k < count; k++) { past[k] = x; }
-}
-""",
-    "weighted_mean": """/* of the outputs, weighted by e to the fits; computed so that the largest weight is 1 */
-static real weighted_mean(const real *fits, const real *outputs, int count)
-{
-    real best = fits[0], sum = <0>, weights = <0>;
-    for (int k = 1; k < count; k++) { best = fmax(best, fits[k]); }
-    for (int k = 0; k < count; k++) {
-        const real weight = exp(fits[k] - best);
-        sum += weight*outputs[k];
-        weights += weight;
-    }
-    return sum/weights;
-}
-""",
-}
-
-_LAYER = """/* a layer of a network: {words} */
-static void {name}(const real *weights, const real *bias, const real *x, int inputs, real *y, int outputs)
-{{
-    for (int i = 0; i < outputs; i++) {{
-        real sum = <0>;
-        for (int j = 0; j < inputs; j++) {{ {add}; }}
-        sum = {bias};
-        y[i] = {value};
-    }}
-}}
-"""
-_ACTIVATIONS = {
-    "identity": "sum",
-    "relu": "fmax(sum, <0>)",
-    "tanh": "tanh(sum)",
-    "sigmoid": "<0.5> + <0.5>*tanh(<0.5>*sum)",
-}
-
-
-def _layer_helper(activation: str, over: bool) -> str:
-    add, bias = "sum += weights[i*inputs + j]*x[j]", "sum + bias[i]"
-    if over:
-        add = "sum = saturated(sum + saturated(weights[i*inputs + j]*x[j]))"
-        bias = f"saturated({bias})"
-    return _LAYER.format(
-        name=layer_function(activation, over),
-        words=activation,
-        add=add,
-        bias=bias,
-        value=_ACTIVATIONS[activation],
-    )
-
-
-_LAYERS = {
-    layer_function(activation, over): _layer_helper(activation, over)
-    for activation in _ACTIVATIONS
-    for over in (False, True)
-}
-
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
+DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=HELPERS, number=_number)
 
 SYNTAX = Syntax(
     let="const real {target} = {value};",

@@ -38,6 +38,8 @@ class Environment:
     ring: str
     """How an element of a ring is written: `memory->{}[{}]`."""
     spans: dict[Hashable, Span] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+    """Declarations of constant numbers that statements need."""
 
     def __post_init__(self) -> None:
         for one in self.routine.inputs:

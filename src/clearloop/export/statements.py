@@ -35,7 +35,7 @@ class Syntax:
 
 
 def lines(statement: Statement, environment: Environment, syntax: Syntax) -> Iterator[str]:
-    """One statement; the environment is as before it."""
+    """One statement; the environment is as before it, and gets the tables of numbers that it needs."""
     names, text, zero = environment.names, environment.text, environment.number(0.0)
     match statement:
         case Let():
@@ -54,7 +54,7 @@ def lines(statement: Statement, environment: Environment, syntax: Syntax) -> Ite
             yield syntax.fill.format(target=names[statement.target], values=values, count=count)
         case Mean():
             table = names.give((statement.target, "outputs"), f"{statement.target.name}_of")
-            yield _table(table, statement.outputs, environment, syntax)
+            _table(table, statement.outputs, environment, syntax)
             source, count = names[statement.source], len(statement.outputs)
             target = names[statement.target]
             yield syntax.mean.format(target=target, source=source, table=table, count=count)
@@ -66,9 +66,9 @@ def lines(statement: Statement, environment: Environment, syntax: Syntax) -> Ite
             yield from _output(statement, environment, syntax)
 
 
-def _table(name: str, values: tuple[float, ...], environment: Environment, syntax: Syntax) -> str:
+def _table(name: str, values: tuple[float, ...], environment: Environment, syntax: Syntax) -> None:
     numbers = ", ".join(map(environment.number, values))
-    return syntax.table.format(name=name, values=numbers, count=len(values))
+    environment.tables.append(syntax.table.format(name=name, values=numbers, count=len(values)))
 
 
 def _layer(layer: Layer, environment: Environment, syntax: Syntax) -> Iterator[str]:
@@ -76,8 +76,8 @@ def _layer(layer: Layer, environment: Environment, syntax: Syntax) -> Iterator[s
     names = environment.names
     weights = names.give((layer.target, "weights"), f"{layer.target.name}_weights")
     bias = names.give((layer.target, "bias"), f"{layer.target.name}_bias")
-    yield _table(weights, tuple(weight for row in layer.weights for weight in row), environment, syntax)
-    yield _table(bias, layer.bias, environment, syntax)
+    _table(weights, tuple(weight for row in layer.weights for weight in row), environment, syntax)
+    _table(bias, layer.bias, environment, syntax)
     yield syntax.layer.format(
         function=layer_function(layer.activation, environment.layer(layer)[1]),
         weights=weights,
@@ -107,7 +107,7 @@ def _best(best: Best, environment: Environment, syntax: Syntax) -> Iterator[str]
         "width": width,
         "zero": environment.number(0.0),
     }
-    yield _table(table, tuple(value for row in best.rows for value in row), environment, syntax)
+    _table(table, tuple(value for row in best.rows for value in row), environment, syntax)
     yield syntax.best_open.format(**words)
     first = len(best.layers[0].weights[0]) - width
     for number in range(width):

@@ -2,9 +2,10 @@
 
 import json
 import math
-import random
 import re
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from clearloop.controllers import Controller, from_json, load
@@ -12,25 +13,27 @@ from clearloop.errors import ClearloopError
 from clearloop.export.interpreter import Block, parse
 from clearloop.export.precision import DOUBLE, SINGLE, Precision
 from clearloop.export.structured_text.functions import TEMPLATES
-from clearloop.export.structured_text.printing import pous
+from clearloop.export.structured_text.printing import functions, pous, structured_text
 from clearloop.export.structured_text.words import number
 from clearloop.expression import meanings
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS
-from tests.export.block import STATES, block_of, observation, random_controller, step, text_of
+from tests.export.block import STATES, between, block_of, observation, random_controller, step, text_of
 
 READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
 
 
-def largest_difference(controller: Controller, precision: Precision, rng: random.Random, steps: int) -> float:
+def largest_difference(
+    controller: Controller, precision: Precision, rng: np.random.Generator, steps: int
+) -> float:
     """Over a sequence of random observations and a restart, relative to the range of the action."""
     block = block_of(controller, precision)
     worst = 0.0
     for _ in range(2):
         memory = controller.reset()
-        for number_of_step in range(steps):
+        for count in range(steps):
             seen = {name: precision.rounded(value) for name, value in observation(rng).items()}
-            again = {"restart": number_of_step == 0} if "restart" in block.inputs else {}
+            again = {"restart": count == 0} if "restart" in block.inputs else {}
             ours = step(block, seen | again)["force"]
             wanted = controller.act(seen, memory)["force"]
             low, high = controller.limits.get("force", (0.0, max(1.0, abs(wanted))))
@@ -41,12 +44,12 @@ def largest_difference(controller: Controller, precision: Precision, rng: random
 @pytest.mark.parametrize("kind", READABLE)
 def test_the_block_is_the_controller(kind: str) -> None:
     controller = KINDS[kind].for_task(CARTPOLE)
-    assert largest_difference(controller, DOUBLE, random.Random(1), 60) < 1e-12
+    assert largest_difference(controller, DOUBLE, np.random.default_rng(1), 60) < 1e-12
 
 
 @pytest.mark.parametrize("kind", ["equation", "linear", "pid", "fuzzy"])
 def test_random_controllers_in_double_precision(kind: str) -> None:
-    rng = random.Random(kind)
+    rng = np.random.default_rng(len(kind))
     for _ in range(150):
         controller = random_controller(kind, rng)
         assert largest_difference(controller, DOUBLE, rng, 4) < 1e-12, controller
@@ -55,16 +58,16 @@ def test_random_controllers_in_double_precision(kind: str) -> None:
 @pytest.mark.parametrize("kind", READABLE)
 def test_single_precision(kind: str) -> None:
     controller = KINDS[kind].for_task(CARTPOLE)
-    block, memory, rng = block_of(controller, SINGLE), controller.reset(), random.Random(2)
+    block, memory, rng = block_of(controller, SINGLE), controller.reset(), np.random.default_rng(2)
     for _ in range(100):
-        seen = {name: SINGLE.rounded(rng.uniform(-1, 1)) for name in STATES}
+        seen = {name: SINGLE.rounded(between(rng, -1, 1)) for name in STATES}
         assert step(block, seen)["force"] == pytest.approx(controller.act(seen, memory)["force"], abs=2e-4)
 
 
 @pytest.mark.parametrize("kind", ["equation", "linear", "pid", "fuzzy"])
 def test_no_input_makes_single_precision_fail(kind: str) -> None:
     """The interpreter refuses whatever overflows or has no value."""
-    rng = random.Random(kind)
+    rng = np.random.default_rng(len(kind))
     for _ in range(60):
         block = block_of(random_controller(kind, rng), SINGLE)
         for _ in range(4):
@@ -90,9 +93,9 @@ def test_several_actions_derived_states_and_setpoints_from_outside() -> None:
         },
     }
     controller = from_json(json.dumps(table))
-    block, memory, rng = block_of(controller), controller.reset(), random.Random(3)
+    block, memory, rng = block_of(controller), controller.reset(), np.random.default_rng(3)
     for _ in range(30):
-        level, aim = rng.uniform(0, 2), rng.uniform(0, 2)
+        level, aim = between(rng, 0, 2), between(rng, 0, 2)
         wanted = controller.act({"level": level}, memory, {"level": aim})
         assert block.step({"level": level, "level_setpoint": aim}) == pytest.approx(wanted, abs=1e-14)
 
@@ -112,7 +115,7 @@ def test_levels() -> None:
 
 
 def values() -> list[float]:
-    rng = random.Random(4)
+    rng = np.random.default_rng(4)
     edges = [
         0.0,
         1.0,
@@ -131,7 +134,7 @@ def values() -> list[float]:
         -1e300,
         1.7e308,
     ]
-    return edges + [rng.uniform(-4, 4) for _ in range(20)] + [math.pi, -math.pi, 3 * math.pi]
+    return edges + [between(rng, -4, 4) for _ in range(20)] + [math.pi, -math.pi, 3 * math.pi]
 
 
 @pytest.mark.parametrize(
@@ -149,19 +152,15 @@ def values() -> list[float]:
         ("CL_ATAN2", meanings.atan2),
     ],
 )
-def test_functions_that_come_along(name: str, meaning: object) -> None:
-    formulas = {"CL_SIGN": "sign(x)", "CL_EXP": "exp(x)", "CL_TANH": "tanh(x)", "CL_WRAP": "wrap(x)"}
-    del formulas
-    from clearloop.export.structured_text.printing import functions, structured_text
-
+def test_functions_that_come_along(name: str, meaning: Callable[..., float]) -> None:
     inputs = TEMPLATES[name].inputs
     declared = " ".join(f"i{one} : LREAL;" for one in inputs)
     called = f"{name}({', '.join(f'i{one}' for one in inputs)})"
     text = structured_text(functions(called, DOUBLE)) + (
-        f"FUNCTION_BLOCK b VAR_INPUT {declared} END_VAR VAR_OUTPUT u : LREAL; END_VAR u := {called}; END_FUNCTION_BLOCK"
+        f"FUNCTION_BLOCK b VAR_INPUT {declared} END_VAR VAR_OUTPUT u : LREAL; END_VAR\n"
+        f"u := {called}; END_FUNCTION_BLOCK"
     )
     block = Block(text)
-    assert callable(meaning)
     for one in values():
         for other in values() if len(inputs) == 2 else [0.0]:
             arguments = (one, other)[: len(inputs)]
@@ -171,10 +170,8 @@ def test_functions_that_come_along(name: str, meaning: object) -> None:
 
 def test_names_are_legal_and_do_not_clash() -> None:
     names = (
-        "if",
         "time",
         "Time",
-        "sin",
         "x__y",
         "x_y",
         "_a_",
@@ -186,8 +183,8 @@ def test_names_are_legal_and_do_not_clash() -> None:
         "restart",
         "test",
         "CL_DIV",
+        "SEL",
     )
-    names = tuple(name for name in names if name != "if" and name != "sin")
     law = " + ".join(f"{number}*{name}[t-1]/{name}" for number, name in enumerate(names, 1))
     controller = from_json(json.dumps({"clearloop": 1, "kind": "equation", "outputs": {"FOR": law}}))
     text = text_of(controller)
@@ -224,8 +221,8 @@ def test_networks_are_refused(kind: str) -> None:
 
 def test_a_deep_formula_is_cut_into_parts() -> None:
     law = "theta"
-    for number_of_level in range(60):
-        law = f"1/(1 + abs({law} - {number_of_level}))"
+    for level in range(45):
+        law = f"1/(1 + abs({law} - {level}))"
     controller = from_json(json.dumps({"clearloop": 1, "kind": "equation", "outputs": {"force": law}}))
     text = text_of(controller)
     assert "part_4 := " in text

@@ -186,7 +186,7 @@ CL_TANH := SEL(x > <0>, m, -m);
         ("angle",),
         """
 CL_WRAP := <-3.141592653589793>;
-IF ABS(x) < <0.5> * <almost> THEN
+IF ABS(x) < <almost> THEN
     angle := x - <6.283185307179586> * CL_FLOOR((x + <3.141592653589793>) / <6.283185307179586>);
     IF (angle >= <-3.141592653589793>) AND (angle < <3.141592653589793>) THEN
         CL_WRAP := angle;

@@ -7,6 +7,7 @@ beyond. The windows go on while the block is operated by hand; back in automatic
 is, and the difference to what the law wants fades with `transfer_time`.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -25,7 +26,7 @@ from clearloop.export.routine import (
 from clearloop.export.structured_text.outputs import Operated
 from clearloop.export.structured_text.variation import Variation
 from clearloop.export.terms import call, limited
-from clearloop.expression import Call, Expression, Number, Variable
+from clearloop.expression import Call, Number, Variable
 from clearloop.expression.meanings import READ_LIMIT
 
 OPTIONS = ("anti-windup", "deadband", "derivative-filter", "manual", "rate-limit")
@@ -48,15 +49,15 @@ def varied(controller: Controller, routine: Routine, options: frozenset[str]) ->
 
 
 def _checked(controller: Controller, options: frozenset[str]) -> PID:
-    for option in sorted(options):
-        if option not in OPTIONS:
-            raise ClearloopError(f"--with {option}: unknown; there is {', '.join(OPTIONS)}")
-        if option in _TIMED and controller.dt is None:
-            raise ClearloopError(f"--with {option}: the time between two steps is not known: give --task")
+    for option in sorted(options - {*OPTIONS}):
+        raise ClearloopError(f"--with {option}: unknown; there is {', '.join(OPTIONS)}")
     if not isinstance(controller, PID):
         raise ClearloopError(
             f"--with {min(options)}: this is for a controller of kind 'pid', not '{controller.kind}'"
         )
+    for option in sorted(options & {*_TIMED}):
+        if controller.dt is None:
+            raise ClearloopError(f"--with {option}: the time between two steps is not known: give --task")
     return controller
 
 
@@ -120,8 +121,10 @@ def _anti_windup(variation: Variation) -> None:
             body.append(statement)
     for statement in variation.routine.body:
         if isinstance(statement, Sum) and isinstance(error := statement.ring.holds, Variable):
-            pushed = _pushed(variation.controller, errors[error], error, wanted)
-            variation.kept[statement.ring.name] = call("if", pushed, Number(0.0), error)
+            pushed = list(_pushed(variation.controller, errors[error], error, wanted))
+            if pushed:
+                every = reduce(lambda one, other: call("and", one, other), pushed)
+                variation.kept[statement.ring.name] = call("if", every, Number(0.0), error)
     if not variation.kept:
         raise ClearloopError(
             "--with anti-windup: the controller has no integral part over more than one step"
@@ -129,24 +132,20 @@ def _anti_windup(variation: Variation) -> None:
     variation.rewrite(body)
 
 
-def _pushed(controller: PID, state: str, error: Variable, wanted: dict[str, Variable]) -> Expression:
-    """Whether the error pushes all actions that integrate it further beyond their limits."""
-    conditions = []
+def _pushed(controller: PID, state: str, error: Variable, wanted: dict[str, Variable]) -> Iterator[Call]:
+    """Of each action that integrates the error: whether the error pushes it further beyond a limit."""
     for action, output in controller.outputs.items():
-        gain = sum(loop.weight * loop.ki for loop in output.loops if read_variable(loop.input).name == state)
-        if not gain * output.scale:
+        gains = [loop.weight * loop.ki for loop in output.loops if read_variable(loop.input).name == state]
+        gain = output.scale * sum(gains)
+        if not gain:
             continue
         if action not in controller.limits:
             raise ClearloopError(f"--with anti-windup: {action} has no limits: give --task")
-        (low, high), up = controller.limits[action], gain * output.scale > 0
-        over = call(
-            "and", call("gt", wanted[action], Number(high)), call("gt" if up else "lt", error, Number(0.0))
-        )
-        under = call(
-            "and", call("lt", wanted[action], Number(low)), call("lt" if up else "gt", error, Number(0.0))
-        )
-        conditions.append(call("or", over, under))
-    return reduce(lambda one, other: call("and", one, other), conditions)
+        low, high = map(Number, controller.limits[action])
+        up, down = ("gt", "lt") if gain > 0 else ("lt", "gt")
+        over = call("and", call("gt", wanted[action], high), call(up, error, Number(0.0)))
+        under = call("and", call("lt", wanted[action], low), call(down, error, Number(0.0)))
+        yield call("or", over, under)
 
 
 def _operated(variation: Variation, options: frozenset[str]) -> None:

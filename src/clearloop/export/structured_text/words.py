@@ -45,9 +45,10 @@ def number(value: float, precision: Precision) -> str:
 def finished(text: str, precision: Precision) -> str:
     """A text in a precision: whole exponents as whole numbers, `<…>` as numbers, `real` as a type."""
     text = re.sub(f"{BEGIN}([0-9]+)[.]0{END}", r"\1", text).replace(BEGIN, "").replace(END, "")
-    for mark, value in _limits(precision).items():
-        text = text.replace(f"<{mark}>", number(value, precision))
-    text = re.sub(r"<(-?[0-9.e+-]+)>", lambda m: number(float(m[1]), precision), text)
+    if "<" in text:
+        for mark, value in _limits(precision).items():
+            text = text.replace(f"<{mark}>", number(value, precision))
+        text = re.sub(r"<(-?[0-9.e+-]+)>", lambda m: number(float(m[1]), precision), text)
     whole, type_ = "LINT" if precision.name == "double" else "DINT", real(precision)
     text = text.replace("FROM_WHOLE(", f"{whole}_TO_{type_}(").replace("TO_WHOLE(", f"{type_}_TO_{whole}(")
     return re.sub(r"\breal\b", type_, text)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from clearloop.errors import ClearloopError
 from clearloop.export.routine import Output
 from clearloop.export.structured_text.pou import STEP
 from clearloop.export.structured_text.writer import Writer
@@ -34,8 +33,6 @@ def _limited(writer: Writer, output: Output, value: str) -> str:
     text = f"LIMIT({low}, {value}, {high})"
     if not output.parts:
         return text
-    if 2 * output.parts * max(map(abs, output.limits)) > writer.precision.largest:
-        raise ClearloopError(f"limits.{output.action}: too large for single precision")
     return f"CL_LEVEL({text}, {low}, {high}, {writer.number(output.parts)})"
 
 

@@ -4,7 +4,6 @@ from clearloop.controllers import Controller
 from clearloop.export.about import about
 from clearloop.export.lowering import lower
 from clearloop.export.precision import Precision
-from clearloop.export.pruning import pruned
 from clearloop.export.structured_text.functions import TEMPLATES
 from clearloop.export.structured_text.options import varied
 from clearloop.export.structured_text.outputs import Limited
@@ -18,7 +17,7 @@ def pous(
     controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
 ) -> list[Pou]:
     """The function block, after the functions that it calls. `options`: see `options.py`."""
-    routine, words = pruned(lower(controller)), about(controller, name)
+    routine, words = lower(controller), about(controller, name)
     if options:
         variation = varied(controller, routine, options)
         writer = Writer(

@@ -14,6 +14,7 @@ from clearloop.cli.bench import bench
 from clearloop.cli.data import data
 from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
+from clearloop.cli.export import export
 from clearloop.cli.init import init
 from clearloop.cli.learn import learn
 from clearloop.cli.model import model
@@ -22,6 +23,7 @@ from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
 from clearloop.cli.tasks import tasks
 from clearloop.cli.terminal import InterruptedRunError
+from clearloop.cli.verify import verify
 from clearloop.errors import ClearloopError
 from clearloop.kernels.notice import when_compiling
 
@@ -66,6 +68,8 @@ app.command()(show)
 app.command()(report)
 app.command()(evaluate)
 app.command()(simulate)
+app.command()(export)
+app.command()(verify)
 
 
 @cache  # once, though there are two precisions

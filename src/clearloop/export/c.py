@@ -1,6 +1,6 @@
 """C99: a header and a source; no allocation, and no state but a struct of the caller's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clearloop.export.about import commented, folded, harmless
@@ -10,6 +10,7 @@ from clearloop.export.naming import Names
 from clearloop.export.precision import Precision
 from clearloop.export.routine import Input, Output, Routine
 from clearloop.export.statements import STEP, lines
+from clearloop.expression import Variable
 
 ADVICE = (
     "Compile with -ffp-contract=off (a fused multiply-add rounds differently), and not with -ffast-math.",
@@ -25,6 +26,8 @@ class Unit:
     types: str
     functions: str
     precision: Precision
+    members: Mapping[Variable, str]
+    """The names of inputs, setpoints and actions in the structs."""
 
     @property
     def prototypes(self) -> str:
@@ -71,7 +74,9 @@ def c_unit(routine: Routine, name: str, precision: Precision) -> Unit:
     step[2:2] = tables
     functions = "\n".join([*_init(environment, prefix), "", *step, ""])
     types = "\n".join(_types(environment, prefix))
-    return Unit(prefix, types, typed(functions, precision), precision)
+    things = [*(one.variable for one in routine.inputs), *(one.action for one in routine.outputs)]
+    members = {thing: names[thing] for thing in things}
+    return Unit(prefix, types, typed(functions, precision), precision, members)
 
 
 def _types(environment: Environment, prefix: str) -> Iterator[str]:

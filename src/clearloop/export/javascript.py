@@ -23,9 +23,9 @@ def javascript(routine: Routine, about: list[str]) -> str:
     act = list(_act(environment))
     tables = [folded(table, "") for table in environment.tables]
     functions = "\n".join([*tables, *[""][: len(tables)], *_reset(environment), "", *act, ""])
-    helpers = "\n".join(DIALECT.helpers[name] for name in DIALECT.helpers_in(functions))
+    helpers = "".join(f"{DIALECT.helpers[name]}\n" for name in DIALECT.helpers_in(functions))
     comment = "\n".join(commented([*about, ADVICE], "//"))
-    return f"{comment}\n\n{helpers}\n{functions}"
+    return f"{comment}\n\n{helpers}{functions}"
 
 
 def _reset(environment: Environment) -> Iterator[str]:

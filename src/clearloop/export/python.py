@@ -19,9 +19,9 @@ def python(routine: Routine, about: list[str]) -> str:
     act = list(_act(environment))
     tables = [_folded(table, "") for table in environment.tables]
     functions = "\n".join([*tables, *["\n"][: len(tables)], *_memory(environment), *act, ""])
-    helpers = "\n\n".join(DIALECT.helpers[name] for name in DIALECT.helpers_in(functions))
+    helpers = "".join(f"{DIALECT.helpers[name]}\n\n" for name in DIALECT.helpers_in(functions))
     comment = "\n".join(commented(about, "#"))
-    return f"{comment}\n\nimport math\n\n\n{helpers}\n\n{functions}"
+    return f"{comment}\n\nimport math\n\n\n{helpers}{functions}"
 
 
 def _memory(environment: Environment) -> Iterator[str]:

@@ -97,6 +97,8 @@ def _quotient(a: Arithmetic, value: float, x: Sequence[Approximate]) -> float:
 
 def _power(a: Arithmetic, value: float, x: Sequence[Approximate]) -> float:
     base, exponent = x
+    if exponent == Approximate(2.0, 0.0, constant=True):  # a product, or as good as one
+        return _product(a, value, (base, base)) + 2 * a.precision.unit * abs(value)
     if not (base.bound or exponent.bound):
         return a.library(value)
     whole = exponent.bound == 0 and exponent.value.is_integer()

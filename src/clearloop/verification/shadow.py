@@ -1,7 +1,7 @@
 """Runs a routine in plain Python, with a bound of how far an export of it may be off."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from clearloop.expression.meanings import READ_LIMIT, read
 from clearloop.verification.approximation import Approximate, Arithmetic
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]  # values, bounds
+Inputs = Mapping[Variable, float]
+Watch = Callable[[Expression, Inputs], float]
 
 
 class Shadow:
@@ -25,7 +27,7 @@ class Shadow:
         self._values: dict[Variable, Approximate] = {}
         self._arrays: dict[Variable, list[Approximate]] = {}
 
-    def step(self, inputs: Mapping[Variable, float]) -> dict[Variable, Approximate]:
+    def step(self, inputs: Inputs) -> dict[Variable, Approximate]:
         """The actions; `inputs`: all of the routine's."""
         self._values = {one.variable: self._read(inputs[one.variable]) for one in self.routine.inputs}
         for past in self._rings.values():
@@ -34,6 +36,10 @@ class Shadow:
             self._run(statement)
         self._first = False
         return {output.action: self._values[output.action] for output in self.routine.outputs}
+
+    def watch(self, tree: Expression) -> float:
+        """A formula's value, as of the last step."""
+        return self._value(tree).value
 
     def _read(self, value: float) -> Approximate:
         limit = self.arithmetic.number(math.copysign(READ_LIMIT, value))
@@ -83,7 +89,8 @@ class Shadow:
         unit = self.arithmetic.precision.unit
         distance = values - values.max()
         with np.errstate(over="ignore", invalid="ignore"):
-            off = bounds + bounds.max() + 4 * unit * (1 + np.abs(distance))
+            rivals = values + bounds >= (values - bounds).max()  # which may be the best
+            off = bounds + bounds[rivals].max() + 4 * unit * (1 + np.abs(distance))
             m, out = np.exp(distance), np.array(outputs)
             m_off = np.nan_to_num(np.minimum(np.expm1(off) * m, 1.0), nan=1.0)
             mean = float(m @ out / m.sum())

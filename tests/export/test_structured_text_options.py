@@ -1,6 +1,7 @@
 """The options of PID blocks: off or at their first values they change nothing, and each keeps its promise."""
 
 import json
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,8 @@ from clearloop.export.interpreter import Block
 from clearloop.export.precision import DOUBLE, SINGLE, Precision
 from clearloop.export.structured_text.options import OPTIONS
 from tests.controllers.kinds import CARTPOLE, KINDS
-from tests.export.block import block_of, observation, random_controller, step, text_of
+from tests.export.block import block_of, text_of, value
+from tests.export.controllers import controllers
 
 DT = 0.1
 
@@ -178,23 +180,17 @@ def test_a_negative_parameter_counts_as_0() -> None:
 def test_nothing_fails_with_all_options(precision: Precision) -> None:
     """The interpreter refuses whatever overflows or has no value."""
     rng, tried = np.random.default_rng(7), 0
-    while tried < 40:
-        controller = random_controller("pid", rng).model_copy(update={"dt": 0.025})
-        try:
-            block = block_of(controller, precision, *OPTIONS)
-        except ClearloopError:  # no integral, no derivative, no limits, or steps
-            continue
-        tried += 1
-        for number in range(6):
-            more = {
-                name: float(rng.choice([0.0, 1.0, 1e12, 1e30]))
-                for name in block.inputs
-                if name[-4:] in ("band", "time", "rate", "nual")
-            }
-            more["manual"] = number in (2, 3)
-            given = {name: precision.rounded(value) for name, value in observation(rng).items()}
-            low, high = controller.limits["force"]
-            assert low <= step(block, given | more)["force"] <= high
+    for controller in controllers("pid", 60):
+        with suppress(ClearloopError):  # no integral, no derivative, no limits, or steps
+            block = block_of(controller.model_copy(update={"dt": 0.025}), precision, *OPTIONS)
+            tried += 1
+            for number in range(6):
+                inputs = {name: precision.rounded(value(rng)) for name in block.inputs}
+                answer = block.step({**inputs, "manual": number in (2, 3), "restart": False})
+                limits = controller.limits.values()
+                for (low, high), action in zip(limits, answer.values(), strict=True):
+                    assert precision.rounded(low) <= action <= precision.rounded(high)
+    assert tried > 5
 
 
 @pytest.mark.parametrize(

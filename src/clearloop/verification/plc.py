@@ -1,5 +1,6 @@
 """Runs exported Structured Text on test vectors: the file is read and interpreted, as a PLC would do it."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, fromstring
 
@@ -7,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.export.interpreter import Block
+from clearloop.export.routine import Routine
+from clearloop.verification.vectors import Episode
 
 if TYPE_CHECKING:
     from clearloop.verification.running import Trial
@@ -17,22 +20,24 @@ _SECTIONS = {"inputVars": "VAR_INPUT", "outputVars": "VAR_OUTPUT", "localVars": 
 
 def run_structured_text(trial: "Trial") -> NDArray[np.float64]:
     """[N, A]."""
-    return _run((trial.folder / trial.main).read_text(encoding="utf-8"), trial)
+    text = (trial.folder / trial.main).read_text(encoding="utf-8")
+    return run_text(text, trial.routine, trial.episodes)
 
 
 def run_plcopen(trial: "Trial") -> NDArray[np.float64]:
     """[N, A]. What stands in the elements of the file is put together to a text again."""
-    return _run(text_of_project((trial.folder / trial.main).read_text(encoding="utf-8")), trial)
+    text = text_of_project((trial.folder / trial.main).read_text(encoding="utf-8"))
+    return run_text(text, trial.routine, trial.episodes)
 
 
-def _run(text: str, trial: "Trial") -> NDArray[np.float64]:
-    """The block's inputs are in the order of the routine's."""
+def run_text(text: str, routine: Routine, episodes: Sequence[Episode]) -> NDArray[np.float64]:
+    """[N, A]. The block's inputs are in the order of the routine's."""
     block = Block(text)
     rows = []
-    for episode in trial.episodes:
+    for episode in episodes:
         block.reset()
         for values in episode:
-            given = [values[one.variable] for one in trial.routine.inputs]
+            given = [values[one.variable] for one in routine.inputs]
             answer = block.step(dict(zip(block.inputs, given, strict=False)))
             rows.append([float(answer[name]) for name in block.outputs])
     return np.array(rows, dtype=float)

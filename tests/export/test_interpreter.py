@@ -202,7 +202,7 @@ def test_texts_that_are_wrong_are_refused(body: str, message: str) -> None:
     ("text", "message"),
     [
         ("", "no FUNCTION_BLOCK"),
-        ("PROGRAM p END_PROGRAM", "not part of the subset"),
+        ("TYPE t END_TYPE", "not part of the subset"),
         (function_block("u := x;", "VAR X : LREAL; END_VAR"), "X is declared twice"),
         (function_block("u := x;", "VAR a : ARRAY[0..1] OF LREAL := [1.0]; END_VAR"), "begins with 1 values"),
         (function_block("u := x;", "VAR a : ARRAY[1..0] OF LREAL; END_VAR"), "cannot run from 1 to 0"),
@@ -223,3 +223,37 @@ WORDS = ("IF", "x", ":=", "(", "1.0", ";", "END_IF", "[", "VAR", "*", "(*", "*)"
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     with suppress(StructuredTextError):
         parse("FUNCTION_BLOCK b " + text)
+
+
+def test_a_program_calls_instances_of_a_block() -> None:
+    counter = """
+    FUNCTION_BLOCK counter
+    VAR_INPUT more : LREAL := 1.0; END_VAR
+    VAR_OUTPUT total : LREAL; END_VAR
+        total := total + more;
+    END_FUNCTION_BLOCK
+    """
+    program = """
+    PROGRAM main
+    VAR one, two : counter; sum : LREAL; END_VAR
+        one(more := 2.0);
+        two(more := one.total * 10.0);
+        two(more := 0.5);
+        sum := one.total + two.total;
+    END_PROGRAM
+    """
+    block = Block(counter + program)
+    for wanted in (22.5, 65.0):
+        block.step({})
+        assert block.value("sum") == wanted
+    block.reset()
+    block.step({})
+    assert block.value("sum") == 22.5
+    for wrong, message in (
+        ("one(amount := 1.0);", "ONE has no AMOUNT"),
+        ("sum := one.sum;", "ONE has no SUM"),
+    ):
+        with pytest.raises(StructuredTextError, match=message):
+            Block(counter + program.replace("one(more := 2.0);", wrong))
+    with pytest.raises(StructuredTextError, match="COUNTER is not declared"):
+        Block(program)

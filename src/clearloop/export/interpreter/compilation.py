@@ -1,56 +1,31 @@
-"""Expressions as functions of a frame: types are checked once, and every result is made to fit its type."""
+"""Expressions as functions of a frame: every result is made to fit its type."""
 
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from clearloop.export.interpreter.error import StructuredTextError
-from clearloop.export.interpreter.functions import standard
-from clearloop.export.interpreter.syntax import Binary, Call, Element, Expression, Literal, Name, Unary, Value
-from clearloop.export.interpreter.types import INTEGERS, NUMBERS, check, common, fitting, settled
+from clearloop.export.interpreter.inference import COMPARISONS, LOGIC, Inference
+from clearloop.export.interpreter.syntax import (
+    Binary,
+    Call,
+    Element,
+    Expression,
+    Literal,
+    Member,
+    Name,
+    Unary,
+)
+from clearloop.export.interpreter.types import INTEGERS, check, common, fitting, settled
 
 Frame = dict[str, Any]
-"""The values of a unit's variables; of arrays, lists."""
+"""The values of a unit's variables; of arrays, lists; of function blocks, instances."""
 Evaluate = Callable[[Frame], Any]
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
-_LOGIC: dict[str, Callable[[Any, Any], Any]] = {
-    "AND": operator.and_,
-    "OR": operator.or_,
-    "XOR": operator.xor,
-}
 
 
-class Variable(NamedTuple):
-    type: str
-    bounds: tuple[int, int] | None
-    writable: bool
-    """inside its unit"""
-    kept: bool
-    """has a value when the unit is called"""
-
-
-class Function(NamedTuple):
-    """One that the text declares."""
-
-    arguments: tuple[str, ...]
-    result: str
-    call: Callable[..., Value]
-
-
-class Compiler:
-    def __init__(self, variables: Mapping[str, Variable], functions: Mapping[str, Function]) -> None:
-        self.variables = variables
-        self.functions = functions
-
+class Compiler(Inference):
     def compile(self, expression: Expression, wanted: str) -> Evaluate:
         """As a value of type `wanted`."""
         found = self.type_of(expression)
@@ -61,49 +36,6 @@ class Compiler:
     def condition(self, expression: Expression) -> Evaluate:
         return self.compile(expression, "BOOL")
 
-    def variable(self, name: str, line: int) -> Variable:
-        if name not in self.variables:
-            raise StructuredTextError(f"{name} is not declared", line)
-        return self.variables[name]
-
-    def type_of(self, node: Expression) -> str:
-        match node:
-            case Literal():
-                return node.type
-            case Name() | Element():
-                variable = self.variable(node.name, node.line)
-                if (variable.bounds is None) is isinstance(node, Element):
-                    raise StructuredTextError(f"{node.name} is used as what it is not", node.line)
-                return variable.type
-            case Unary():
-                allowed = ("BOOL",) if node.operator == "NOT" else NUMBERS
-                return check(self.type_of(node.operand), allowed, node.line)
-            case Binary():
-                operands = self._operands(node)
-                return "BOOL" if node.operator in _COMPARISONS else operands
-            case Call():
-                return self._function(node).result
-
-    def _operands(self, node: Binary) -> str:
-        found = common(self.type_of(node.left), self.type_of(node.right), node.line)
-        if node.operator in _LOGIC:
-            return check(found, ("BOOL",), node.line)
-        if node.operator in ("=", "<>"):
-            return found
-        return check(found, INTEGERS if node.operator == "MOD" else NUMBERS, node.line)
-
-    def _function(self, node: Call) -> Function:
-        types = tuple([self.type_of(argument) for argument in node.arguments])
-        if own := self.functions.get(node.function):
-            if len(types) != len(own.arguments):
-                raise StructuredTextError(
-                    f"{node.function} takes {len(own.arguments)} arguments, found {len(types)}", node.line
-                )
-            return own
-        if found := standard(node.function, types, node.line):
-            return Function(found.arguments, found.result, _guarded(found.meaning, node.line))
-        raise StructuredTextError(f"{node.function} is not declared before it is called", node.line)
-
     def _build(self, node: Expression, wanted: str) -> Evaluate:
         match node:
             case Literal():
@@ -113,6 +45,8 @@ class Compiler:
                 return self._read(node)
             case Element():
                 return self._read_element(node)
+            case Member(instance=instance, name=name):
+                return lambda frame: frame[instance].frame[name]
             case Unary():
                 operand = self._build(node.operand, wanted)
                 if node.operator == "NOT":
@@ -160,9 +94,9 @@ class Compiler:
 
     def _binary(self, node: Binary, wanted: str) -> Evaluate:
         # Both operands are computed always: that AND and OR stop early is promised nowhere.
-        type_ = settled(self._operands(node)) if node.operator in _COMPARISONS else wanted
+        type_ = settled(self.operands(node)) if node.operator in COMPARISONS else wanted
         left, right = self._build(node.left, type_), self._build(node.right, type_)
-        direct = _COMPARISONS.get(node.operator) or _LOGIC.get(node.operator)
+        direct = COMPARISONS.get(node.operator) or LOGIC.get(node.operator)
         if direct:
             return lambda frame: direct(left(frame), right(frame))
         meaning = _ARITHMETIC.get(node.operator) or _division(node, type_ in INTEGERS)
@@ -170,7 +104,7 @@ class Compiler:
         return lambda frame: fit(meaning(left(frame), right(frame)))
 
     def _call(self, node: Call, wanted: str) -> Evaluate:
-        function = self._function(node)
+        function = self.function(node)
         # Literals among literals take the type that is wanted.
         generic = function.result in ("ANY_REAL", "ANY_INT")
         types = [wanted if generic and t == function.result else settled(t) for t in function.arguments]
@@ -191,13 +125,3 @@ def _division(node: Binary, whole: bool) -> Callable[[Any, Any], Any]:
         return a - b * quotient if node.operator == "MOD" else quotient
 
     return divide
-
-
-def _guarded(meaning: Callable[..., Any], line: int) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
-        try:
-            return meaning(*arguments)
-        except (ValueError, OverflowError) as error:
-            raise StructuredTextError(str(error), line) from error
-
-    return call

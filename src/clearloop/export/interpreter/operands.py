@@ -5,7 +5,16 @@ import re
 
 from clearloop.export.interpreter.error import StructuredTextError
 from clearloop.export.interpreter.scanning import Token
-from clearloop.export.interpreter.syntax import Binary, Call, Element, Expression, Literal, Name, Unary
+from clearloop.export.interpreter.syntax import (
+    Binary,
+    Call,
+    Element,
+    Expression,
+    Literal,
+    Member,
+    Name,
+    Unary,
+)
 from clearloop.export.interpreter.words import Words
 
 _LEVELS = {"OR": 1, "XOR": 2, "AND": 3, "&": 3, "=": 4, "<>": 4, "<": 5, ">": 5, "<=": 5, ">=": 5}
@@ -56,6 +65,8 @@ class Operands(Words):
                 arguments.append(self.expression())
             self.expect(")")
             return Call(name.text, tuple(arguments), name.line)
+        if self.accept("."):
+            return Member(name.text, self.expect_name().text, name.line)
         return self.element(name)
 
     def element(self, name: Token) -> Name | Element:

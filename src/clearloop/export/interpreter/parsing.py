@@ -2,12 +2,14 @@
 
 from clearloop.export.interpreter.error import StructuredTextError
 from clearloop.export.interpreter.operands import Operands
+from clearloop.export.interpreter.scanning import Token
 from clearloop.export.interpreter.syntax import (
     Assignment,
     Declaration,
     Expression,
     For,
     If,
+    Invocation,
     Literal,
     Name,
     Return,
@@ -38,7 +40,7 @@ def parse(text: str) -> tuple[Unit, ...]:
 class _Parser(Operands):
     def unit(self) -> Unit:
         start = self.advance()
-        if start.text not in ("FUNCTION", "FUNCTION_BLOCK"):
+        if start.text not in ("FUNCTION", "FUNCTION_BLOCK", "PROGRAM"):
             raise StructuredTextError(f"expected FUNCTION or FUNCTION_BLOCK, found {start}", start.line)
         name = self.expect_name()
         result = None
@@ -68,7 +70,8 @@ class _Parser(Operands):
             names.append(self.expect_name())
         self.expect(":")
         bounds = self._bounds() if self.token.text == "ARRAY" else None
-        kind = self._type()
+        instance = section == "VAR" and bounds is None and self.token.kind == "name"
+        kind = self.advance().text if instance else self._type()
         initial = self._initial(bounds) if self.accept(":=") else ()
         self.expect(";")
         return [
@@ -141,11 +144,24 @@ class _Parser(Operands):
         if self.token.kind != "name":
             self.refuse("a statement")
         name = self.advance()
+        if self.accept("("):
+            return self._invocation(name)
         target = self.element(name)
         self.expect(":=")
         value = self.expression()
         self.expect(";")
         return Assignment(target, value, name.line)
+
+    def _invocation(self, instance: Token) -> Invocation:
+        """`controller(theta := 0.1, rho := x);`."""
+        inputs: list[tuple[str, Expression]] = []
+        while not inputs or self.accept(","):
+            name = self.expect_name()
+            self.expect(":=")
+            inputs.append((name.text, self.expression()))
+        self.expect(")")
+        self.expect(";")
+        return Invocation(instance.text, tuple(inputs), instance.line)
 
     def _if(self) -> If:
         line = self.token.line

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from clearloop.export.interpreter.compilation import Compiler, Frame
 from clearloop.export.interpreter.error import StructuredTextError
-from clearloop.export.interpreter.syntax import Assignment, Element, For, If, Return, Statement
+from clearloop.export.interpreter.syntax import Assignment, Element, For, If, Invocation, Return, Statement
 from clearloop.export.interpreter.types import INTEGERS, check, fitting
 
 Execute = Callable[[Frame], bool]
@@ -26,8 +26,22 @@ class Statements:
                 return self._if(statement)
             case For():
                 return self._for(statement)
+            case Invocation():
+                return self._invocation(statement)
             case Return():
                 return lambda _: True
+
+    def _invocation(self, node: Invocation) -> Execute:
+        inputs = [
+            (name, self.compiler.compile(value, self.compiler.member(node.instance, name, node.line)))
+            for name, value in node.inputs
+        ]
+
+        def invoke(frame: Frame) -> bool:
+            frame[node.instance].step({name: value(frame) for name, value in inputs})
+            return False
+
+        return invoke
 
     def _assignment(self, node: Assignment) -> Execute:
         name = node.target.name

@@ -32,6 +32,15 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """An input or output of an instance of a function block."""
+
+    instance: str
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unary:
     operator: str
     operand: "Expression"
@@ -53,7 +62,7 @@ class Call:
     line: int
 
 
-Expression = Literal | Name | Element | Unary | Binary | Call
+Expression = Literal | Name | Element | Member | Unary | Binary | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +90,20 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
+class Invocation:
+    """A call of an instance of a function block."""
+
+    instance: str
+    inputs: tuple[tuple[str, Expression], ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Return:
     line: int
 
 
-Statement = Assignment | If | For | Return
+Statement = Assignment | If | For | Invocation | Return
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +113,7 @@ class Declaration:
     """as it stands in the text"""
     section: Section
     type: str
-    """of its elements, if it is an array"""
+    """of its elements, if it is an array; the name of a function block, if it is an instance"""
     bounds: tuple[int, int] | None
     """of an array's index"""
     initial: tuple[Literal, ...]
@@ -105,12 +123,12 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A function, or a function block."""
+    """A function, a function block or a program."""
 
     name: str
     spelling: str
     result: str | None
-    """the type of what a function returns; None for a function block"""
+    """the type of what a function returns; None for the others"""
     declarations: tuple[Declaration, ...]
     body: tuple[Statement, ...]
     line: int

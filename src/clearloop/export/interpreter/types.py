@@ -47,6 +47,8 @@ def fitting(type_: str, line: int) -> Fit:
             return rounded
 
         return single
+    if type_ not in _BITS:
+        raise StructuredTextError(f"{type_} is not declared", line)
     limit = 1 << _BITS[type_]
 
     def whole(value: Value) -> Value:

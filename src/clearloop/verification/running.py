@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clearloop.errors import ClearloopError
 from clearloop.export.routine import Routine
 from clearloop.verification.bench import FLAGS
+from clearloop.verification.plc import run_plcopen, run_structured_text
 from clearloop.verification.shadow import Inputs
 from clearloop.verification.vectors import Episode
 
@@ -84,6 +85,8 @@ def run_python(trial: Trial) -> Actions:
 
 RUNNERS: dict[str, Callable[[Trial], Actions]] = {
     "c": run_c,
+    "st": run_structured_text,
+    "plcopen": run_plcopen,
     "javascript": run_javascript,
     "python": run_python,
 }

@@ -24,6 +24,21 @@ On = Annotated[
     ),
 ]
 Run = Annotated[Path | None, typer.Option("--run", help="A run directory, for its surrogate.", metavar="DIR")]
+RunFolder = Annotated[
+    Path, typer.Option("--run", help="The run directory that it belongs to.", metavar="RUN")
+]
+
+
+def controller_file(name: str, run: Path) -> Path:
+    """A file, or a controller of a run by its number, such as 003."""
+    file, known = Path(name), run / "controllers" / f"{name}.json"
+    if not file.exists() and known.exists():
+        return known
+    if not file.exists() and not file.suffix:
+        numbers = sorted(one.stem for one in (run / "controllers").glob("*.json"))
+        hint = f"this run has {', '.join(numbers)}" if numbers else "this run has none"
+        raise ClearloopError(f"{name}: no controller file, and no controller of {run}; {hint}")
+    return file
 
 
 def print_json(document: Any) -> None:

@@ -11,6 +11,7 @@ import typer
 
 import clearloop
 from clearloop.cli.bench import bench
+from clearloop.cli.card import card
 from clearloop.cli.data import data
 from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
@@ -64,6 +65,7 @@ app.command()(learn)
 app.command()(bench)
 app.command()(show)
 app.command()(report)
+app.command()(card)
 app.command()(evaluate)
 app.command()(simulate)
 

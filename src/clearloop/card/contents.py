@@ -1,0 +1,117 @@
+"""What the card of a controller says, from the formula to the signatures."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from clearloop.card.behaviour import costs, coverage, robustness, starts
+from clearloop.card.evidence import evidence, exports
+from clearloop.card.loop import gains, small_deviations
+from clearloop.card.phrases import number
+from clearloop.card.pictures import as_svg
+from clearloop.card.sections import Card, Cell, Formula, Section, equation_pieces, table
+from clearloop.card.subject import Subject, examine
+from clearloop.card.words import Said, explain_parts
+from clearloop.controllers import Equation, Fuzzy, Linear
+from clearloop.expression import parse
+from clearloop.report.rules import draw_rules, ranges_of
+from clearloop.report.sentences import sentences
+from clearloop.runs import RunDirectory
+
+Progress = Callable[[float], None]
+
+
+def contents(file: Path, run: RunDirectory) -> Card:
+    """Of the controller in this file, with what its run knows. Some seconds."""
+    subject = examine(file, run)
+    controller, task = subject.controller, subject.task
+    title = f"Controller {subject.name}"
+    if controller.name and controller.name != subject.name:
+        title += f": {controller.name}"
+    sections = [
+        (warnings,) if (warnings := _warnings(subject)).lines else (),
+        *((section,) for section in _parts(subject)),
+        *(((rules,),) if (rules := _rules(subject)) else ()),
+        (gains(subject), small_deviations(subject)),
+        (starts(subject), robustness(subject)),
+        (costs(subject), coverage(subject)),
+        *(((code,),) if (code := exports(subject)) else ()),
+        (evidence(subject),),
+    ]
+    kind = f"{controller.kind}, complexity {controller.complexity}"
+    return Card(
+        title=title,
+        subtitle=f"{kind} · task {task.name} · run {run.path.name}",
+        equations=_equations(subject),
+        lines=_lines(subject),
+        rows=tuple(row for row in sections if row),
+    )
+
+
+def _warnings(subject: Subject) -> Section:
+    doubts = [sentences(doubt["message"]) for doubt in subject.description.get("doubts", [])]
+    return Section("By force: this data cannot support a controller", tuple(doubts))
+
+
+def _equations(subject: Subject) -> tuple[tuple[Formula, ...], ...]:
+    controller = subject.controller
+    if isinstance(controller, Equation):
+        found = [(action, controller.formula(action)) for action in controller.actions]
+    elif isinstance(controller, Linear):
+        lines = controller.summary.split("; ")
+        texts = [line.partition(" = ")[2] or line for line in lines]
+        found = [(action, parse(text)) for action, text in zip(controller.actions, texts, strict=True)]
+    else:
+        return ()
+    return tuple(tuple(equation_pieces(action, formula)) for action, formula in found)
+
+
+def _lines(subject: Subject) -> tuple[str, ...]:
+    controller, task = subject.controller, subject.task
+    units = [f"{name} in {unit}" for name, unit in controller.units.items() if unit]
+    every = f"A new action every {controller.dt or task.dt:g} s"
+    words = [*controller.limit_words(), *controller.setpoint_words()]
+    said = [f"{', '.join(units)}." if units else "", f"{every}.", *words]
+    return (" ".join(line for line in said if line),)
+
+
+def _parts(subject: Subject) -> list[Section]:
+    controller, found = subject.controller, []
+    for action in controller.actions:
+        said = list(explain_parts(controller, action, subject.experience))
+        usual = any(one.usual for one in said)
+        unit = controller.unit(action).strip()
+        header = [
+            "",
+            "what it does",
+            *([f"in most of the log{f' ({unit})' if unit else ''}"] if usual else []),
+        ]
+        of = f" of {action}" if len(controller.actions) > 1 else ""
+        found.append(
+            Section(
+                f"What each part{of} does",
+                table=table(
+                    header,
+                    [_row(one, usual) for one in said],
+                    numbers=[2] if usual else [],
+                    widths=["auto", "1fr", "auto"][: len(header)],
+                ),
+                notes=("In most of the log: what it adds in nine of ten logged rows.",) if usual else (),
+            )
+        )
+    return found
+
+
+def _row(said: Said, usual: bool) -> list[str | Cell]:
+    what = said.what if isinstance(said.what, str) else Formula.of(said.what)
+    row: list[str | Cell] = [Cell(what), Cell(said.does, indent=said.level, strong=said.does.endswith(":"))]
+    if usual:
+        row.append(" … ".join(map(number, said.usual)) if said.usual else "")
+    return row
+
+
+def _rules(subject: Subject) -> Section | None:
+    if not isinstance(subject.controller, Fuzzy):
+        return None
+    figure = draw_rules(subject.controller, subject.task, ranges_of(subject.batch, subject.task))
+    caption = "Where each rule fits, feature by feature over the logged range, and what it asks for alone."
+    return Section("The rules", figure=as_svg(figure), caption=caption)

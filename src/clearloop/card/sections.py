@@ -1,0 +1,96 @@
+"""What a card is made of, as plain data: both the page and the PDF are set from these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from clearloop.expression import OPERATIONS, Call, Expression, Variable, to_latex, to_text, to_typst
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Mathematics, in the languages of the page and of the PDF, and as text."""
+
+    latex: str
+    typst: str
+    text: str
+
+    @classmethod
+    def of(cls, expression: Expression) -> "Formula":
+        return cls(to_latex(expression), to_typst(expression), to_text(expression))
+
+
+def equation_pieces(output: str, formula: Expression) -> list[Formula]:
+    """`force =`, then one piece for each term with its sign, so that lines can break between them."""
+    name = Variable(output)
+    first = Formula(f"{to_latex(name)} =", f"{to_typst(name)} =", f"{output} =")
+    return [first, *_signed(formula)]
+
+
+def _signed(formula: Expression) -> list[Formula]:
+    match formula:
+        case Call(operation, (x, y)) if operation.name in ("add", "sub"):
+            return [*_signed(x), _with_sign(operation.symbol, y)]
+    return [Formula.of(formula)]
+
+
+def _with_sign(sign: str, term: Expression) -> Formula:
+    """As it is set after whatever stands before it."""
+    before = Variable("x")
+    name = {"+": "add", "-": "sub"}[sign]
+    whole = Formula.of(Call(OPERATIONS[name], (before, term)))
+    return Formula(*(text.removeprefix("x ") for text in (whole.latex, whole.typst, whole.text)))
+
+
+@dataclass(frozen=True)
+class Cell:
+    content: str | Formula
+    indent: int = 0
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    numbers: tuple[int, ...] = ()
+    """columns that are aligned to the right"""
+    widths: tuple[str, ...] = ()
+    """of columns: `auto`, or a share such as `1fr`; all `auto` if none are given"""
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str | Formula | Cell]],
+    *,
+    numbers: Sequence[int] = (),
+    widths: Sequence[str] = (),
+) -> Table:
+    cells = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows)
+    return Table(tuple(header), cells, tuple(numbers), tuple(widths) or ("auto",) * len(header))
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    lines: tuple[str, ...] = ()
+    """sentences above the table"""
+    table: Table | None = None
+    figure: str = ""
+    """SVG"""
+    caption: str = ""
+    """what the figure shows, for those who cannot see it"""
+    notes: tuple[str, ...] = ()
+    """in small print, below"""
+
+
+@dataclass(frozen=True)
+class Card:
+    title: str
+    subtitle: str
+    equations: tuple[tuple[Formula, ...], ...]
+    """of each output: pieces between which lines may break"""
+    lines: tuple[str, ...]
+    """below the equations: units, limits, setpoints"""
+    rows: tuple[tuple[Section, ...], ...]
+    """from top to bottom: one section, or two side by side"""
+    signatures: tuple[str, ...] = field(default=("Made and checked by", "Approved by"))

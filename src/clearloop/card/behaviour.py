@@ -1,6 +1,6 @@
 """What a controller does away from its rest: starts saved and lost, disturbances, costs, where it goes."""
 
-from clearloop.card.phrases import MINUS, number, signed
+from clearloop.card.phrases import MINUS, number, quantity
 from clearloop.card.pictures import as_svg
 from clearloop.card.sections import Section, table
 from clearloop.card.subject import Subject
@@ -8,9 +8,22 @@ from clearloop.evaluation import Evaluation
 from clearloop.report.sentences import percent, with_error
 from clearloop.report.start_map import Outcomes, draw_start_maps
 
+FIGURES = ("1fr", "auto", "auto", "auto")  # a name, and three columns of numbers
+
 
 def _where(subject: Subject) -> str:
     return "on the plant" if subject.diagnosis.on == "system" else "on the model"
+
+
+def _aims(subject: Subject) -> str:
+    """The setpoints, where the log has many of them."""
+    aims = subject.diagnosis.controller.setpoint
+    said = [
+        f"{name} {quantity(aims[name], subject.task.states[name].unit)}"
+        for name in subject.controller.follows
+        if name in aims
+    ]
+    return f", with the usual setpoint of the log: {', '.join(said)}" if said else ""
 
 
 def starts(subject: Subject) -> Section:
@@ -19,7 +32,8 @@ def starts(subject: Subject) -> Section:
         return Section(title, lines=(f"Not known: {subject.diagnosis.left_out['starts']}.",))
     outcomes = {f"{len(found.failed):,} starts {_where(subject)}": Outcomes(found.penalties, found.failed)}
     figure = draw_start_maps(subject.task, found.starts, outcomes)
-    caption = f"Penalty by start, {_where(subject)}; crosses mark the {found.failed.sum():,} that fail."
+    lost = f"crosses mark the {found.failed.sum():,} that fail" if found.failed.any() else "none fails"
+    caption = f"Penalty by start, {_where(subject)}{_aims(subject)}; {lost}."
     return Section(title, figure=as_svg(figure), caption=caption)
 
 
@@ -32,7 +46,7 @@ def robustness(subject: Subject) -> Section:
         [
             one.name.replace("-", MINUS),
             f"{one.penalty:.3f}",
-            f"{signed(round(one.change, 3))} ± {one.standard_error:.2g}",
+            f"{one.change:+.3f} ± {one.standard_error:.3f}".replace("-", MINUS),
             percent(one.failures),
         ]
         for one in found.disturbed
@@ -52,10 +66,11 @@ def robustness(subject: Subject) -> Section:
             ["", "penalty", "change", "failures"],
             rows,
             numbers=[1, 2, 3],
-            widths=("1fr", "auto", "auto", "auto"),
+            widths=FIGURES,
         ),
         notes=(
-            f"From {found.starts} starts {_where(subject)}. Noise: of each state's spread in the log.",
+            f"From {found.starts} starts {_where(subject)}{_aims(subject)}.",
+            "Noise: of each state's spread in the log.",
             *steps,
         ),
     )
@@ -64,7 +79,7 @@ def robustness(subject: Subject) -> Section:
 def costs(subject: Subject) -> Section:
     rows = [_cost("promised by the model", subject.promised)]
     if subject.tested is None:
-        rows.append(["on a plant", "not tested on a plant", "", ""])
+        rows.append(["tested", "not tested on a plant", "", ""])
     else:
         rows.append(_cost("tested on the plant", subject.tested))
     return Section(
@@ -73,7 +88,7 @@ def costs(subject: Subject) -> Section:
             ["", "penalty", "failures", "starts"],
             rows,
             numbers=[1, 2, 3],
-            widths=("1fr", "auto", "auto", "auto"),
+            widths=FIGURES,
         ),
         notes=(_compared(subject),),
     )

@@ -1,32 +1,26 @@
 """What the card of a controller says, from the formula to the signatures."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from clearloop.card.behaviour import costs, coverage, robustness, starts
+from clearloop.card.equations import equations
 from clearloop.card.evidence import evidence, exports
 from clearloop.card.loop import gains, small_deviations
 from clearloop.card.phrases import number
 from clearloop.card.pictures import as_svg
-from clearloop.card.sections import Card, Cell, Formula, Section, equation_pieces, table
+from clearloop.card.sections import Card, Cell, Formula, Section, table
 from clearloop.card.subject import Subject, examine
 from clearloop.card.words import Said, explain_parts
-from clearloop.controllers import Equation, Fuzzy, Linear
-from clearloop.expression import parse
+from clearloop.controllers import Fuzzy
 from clearloop.report.rules import draw_rules, ranges_of
 from clearloop.report.sentences import sentences
 from clearloop.runs import RunDirectory
-
-Progress = Callable[[float], None]
 
 
 def contents(file: Path, run: RunDirectory) -> Card:
     """Of the controller in this file, with what its run knows. Some seconds."""
     subject = examine(file, run)
     controller, task = subject.controller, subject.task
-    title = f"Controller {subject.name}"
-    if controller.name and controller.name != subject.name:
-        title += f": {controller.name}"
     sections = [
         (warnings,) if (warnings := _warnings(subject)).lines else (),
         *((section,) for section in _parts(subject)),
@@ -39,9 +33,10 @@ def contents(file: Path, run: RunDirectory) -> Card:
     ]
     kind = f"{controller.kind}, complexity {controller.complexity}"
     return Card(
-        title=title,
-        subtitle=f"{kind} · task {task.name} · run {run.path.name}",
-        equations=_equations(subject),
+        title=f"Controller {subject.name}",
+        kind=f"{kind} · task {task.name} · run {run.path.name}",
+        name=controller.name or "",
+        equations=equations(controller),
         lines=_lines(subject),
         rows=tuple(row for row in sections if row),
     )
@@ -50,19 +45,6 @@ def contents(file: Path, run: RunDirectory) -> Card:
 def _warnings(subject: Subject) -> Section:
     doubts = [sentences(doubt["message"]) for doubt in subject.description.get("doubts", [])]
     return Section("By force: this data cannot support a controller", tuple(doubts))
-
-
-def _equations(subject: Subject) -> tuple[tuple[Formula, ...], ...]:
-    controller = subject.controller
-    if isinstance(controller, Equation):
-        found = [(action, controller.formula(action)) for action in controller.actions]
-    elif isinstance(controller, Linear):
-        lines = controller.summary.split("; ")
-        texts = [line.partition(" = ")[2] or line for line in lines]
-        found = [(action, parse(text)) for action, text in zip(controller.actions, texts, strict=True)]
-    else:
-        return ()
-    return tuple(tuple(equation_pieces(action, formula)) for action, formula in found)
 
 
 def _lines(subject: Subject) -> tuple[str, ...]:
@@ -105,7 +87,7 @@ def _row(said: Said, usual: bool) -> list[str | Cell]:
     what = said.what if isinstance(said.what, str) else Formula.of(said.what)
     row: list[str | Cell] = [Cell(what), Cell(said.does, indent=said.level, strong=said.does.endswith(":"))]
     if usual:
-        row.append(" … ".join(map(number, said.usual)) if said.usual else "")
+        row.append(" … ".join(number(end, 3) for end in said.usual) if said.usual else "")
     return row
 
 

@@ -20,7 +20,4 @@ def evidence(subject: Subject) -> Section:
         ["seed, track", f"{asked.get('seed', 0)}, {asked.get('track', 'best')}"],
         ["versions", versions],
     ]
-    if subject.controller.setpoint:
-        aims = ", ".join(f"{name} = {value:g}" for name, value in subject.controller.setpoint.items())
-        rows.append(["setpoints", aims])
     return Section("What this rests on", table=table(["", ""], rows, widths=["auto", "1fr"]))

@@ -78,9 +78,7 @@ def _clean(values: Floats) -> Floats:
 
 def small_deviations(subject: Subject) -> Section:
     title, linear = "Small deviations", subject.diagnosis.linearisation
-    if linear is None or linear.stable is None:
-        why = repr(linear) if linear else subject.diagnosis.left_out.get("linearisation", "")
-        return Section(title, lines=(f"No eigenvalues and margins: it {why}." if linear else f"{why}.",))
+    why = repr(linear) if linear else subject.diagnosis.left_out.get("linearisation", "")
     on = "plant" if subject.diagnosis.on == "system" else "model"
     found = {
         "linear model of the log": subject.margins(logged=True),
@@ -88,9 +86,11 @@ def small_deviations(subject: Subject) -> Section:
     }
     known = {name: margins for name, margins in found.items() if margins is not None}
     notes = []
+    if not known:
+        return Section(title, lines=(f"No eigenvalues and margins: it {why}.",))
     if isinstance(subject.model, ClearloopError):
         notes.append(f"No linear model of the log: {subject.model}.")
-    columns = [_values(margins) for margins in known.values()]
+    columns = [_values(margins, subject.task.dt) for margins in known.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
     rows = [[label, *(column.get(label, NONE) for column in columns)] for label in labels]
     notes.append("Limits of the actions are not in it.")
@@ -103,7 +103,7 @@ def small_deviations(subject: Subject) -> Section:
     )
 
 
-def _values(margins: Margins) -> dict[str, str]:
+def _values(margins: Margins, dt: float) -> dict[str, str]:
     shown = {"": "stable" if margins.stable else "UNSTABLE"}
     for place, mode in enumerate(margins.modes[:MOST_MODES], 1):
         shown[f"eigenvalue {place}"] = _mode(mode)
@@ -117,10 +117,11 @@ def _values(margins: Margins) -> dict[str, str]:
         shown[f"gain margin upwards{of}"] = f"{TIMES} {number(up)}" if up else "any"
         shown[f"gain margin downwards{of}"] = f"{TIMES} {number(down)}" if down else "any"
         shown[f"phase margin{of}"] = f"{number(margin.phase)}°" if margin.phase else "any"
-        shown[f"delay margin{of}"] = quantity(margin.delay, "s") if margin.delay else "any"
+        late = margin.delay
+        shown[f"delay margin{of}"] = f"{number(late, 3)} s ({late / dt:.1f} steps)" if late else "any"
     return shown
 
 
 def _mode(mode: Mode) -> str:
-    imaginary = f" ± {mode.value.imag:.3f}i" if abs(mode.value.imag) > 5e-4 else ""
-    return f"{mode.value.real:.3f}{imaginary}".replace("-", MINUS)
+    imaginary = f" ± {mode.value.imag:.4f}i" if abs(mode.value.imag) > 5e-5 else ""
+    return f"{mode.value.real:.4f}{imaginary}".replace("-", MINUS)

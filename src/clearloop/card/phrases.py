@@ -12,9 +12,9 @@ _COMPARED = {
 }  # fmt: skip
 
 
-def number(value: float) -> str:
+def number(value: float, digits: int = 4) -> str:
     """`49.8`, with a true minus sign."""
-    return f"{value:.4g}".replace("-", MINUS)
+    return f"{value + 0.0:.{digits}g}".replace("-", MINUS)
 
 
 def signed(value: float) -> str:

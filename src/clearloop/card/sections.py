@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clearloop.expression import OPERATIONS, Call, Expression, Variable, to_latex, to_text, to_typst
+from clearloop.expression import Expression, to_latex, to_text, to_typst
 
 
 @dataclass(frozen=True)
@@ -17,28 +17,6 @@ class Formula:
     @classmethod
     def of(cls, expression: Expression) -> "Formula":
         return cls(to_latex(expression), to_typst(expression), to_text(expression))
-
-
-def equation_pieces(output: str, formula: Expression) -> list[Formula]:
-    """`force =`, then one piece for each term with its sign, so that lines can break between them."""
-    name = Variable(output)
-    first = Formula(f"{to_latex(name)} =", f"{to_typst(name)} =", f"{output} =")
-    return [first, *_signed(formula)]
-
-
-def _signed(formula: Expression) -> list[Formula]:
-    match formula:
-        case Call(operation, (x, y)) if operation.name in ("add", "sub"):
-            return [*_signed(x), _with_sign(operation.symbol, y)]
-    return [Formula.of(formula)]
-
-
-def _with_sign(sign: str, term: Expression) -> Formula:
-    """As it is set after whatever stands before it."""
-    before = Variable("x")
-    name = {"+": "add", "-": "sub"}[sign]
-    whole = Formula.of(Call(OPERATIONS[name], (before, term)))
-    return Formula(*(text.removeprefix("x ") for text in (whole.latex, whole.typst, whole.text)))
 
 
 @dataclass(frozen=True)
@@ -86,7 +64,10 @@ class Section:
 @dataclass(frozen=True)
 class Card:
     title: str
-    subtitle: str
+    kind: str
+    """what it is, of which task and which run"""
+    name: str
+    """what its maker called it; perhaps nothing"""
     equations: tuple[tuple[Formula, ...], ...]
     """of each output: pieces between which lines may break"""
     lines: tuple[str, ...]

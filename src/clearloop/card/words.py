@@ -42,10 +42,9 @@ def explain_parts(controller: Controller, action: str, experience: Experience) -
         for place, rule in enumerate(base.rules, 1):
             pull = base.scale * math.tanh(base.alpha * rule.then)
             yield Said(f"rule {place}", _rule(rule, pull, controller, action))
-        mean = f"the mean of the rules' outputs, weighted by how well each fits, times {number(base.alpha)}"
-        yield Said(
-            "together", f"{quantity(base.scale, controller.unit(action).strip())} {TIMES} tanh of {mean}"
-        )
+        scale = quantity(base.scale, controller.unit(action).strip())
+        mean = f"{number(base.alpha)} {TIMES} the mean output of the rules, weighted by how well each fits"
+        yield Said("together", f"{scale} {TIMES} tanh of {mean}")
     else:
         yield Said("", controller.summary)
 
@@ -111,11 +110,12 @@ def _loop(loop: Loop, scale: float, controller: Controller, action: str) -> Iter
     name, unit, dt = read_variable(loop.input).name, controller.unit(action).strip(), controller.dt or 1.0
     time = "s" if controller.dt else "step"
     per = controller.unit(name).strip() or "unit"
+    aim = "its setpoint" if name in controller.setpoint or name in controller.follows else "0"
     gain = scale * loop.weight
     if loop.kp:
         yield Said(
             f"{name}: P",
-            f"{signed(gain * loop.kp)} {unit} for each {per} that {name} is below its setpoint",
+            f"{signed(gain * loop.kp)} {unit} for each {per} that {name} is below {aim}",
         )
     if loop.ki:
         window = quantity(loop.window * dt, time)

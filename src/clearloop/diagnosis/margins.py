@@ -64,9 +64,10 @@ class Margins:
 def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Margins | None:
     """Of a controller where it rests, with the system there, or with a linear model of the log.
 
-    None where its gains there mean nothing.
+    None where its gains there mean nothing; a linear model is the same everywhere, so that with one the loop
+    need not rest there.
     """
-    if linear.stable is None:
+    if not linear.smooth or (model is None and not linear.at_rest):
         return None
     task, law = linear.task, linear.law
     moves = linear.moves if model is None else model.slopes

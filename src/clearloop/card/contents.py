@@ -12,9 +12,12 @@ from clearloop.card.sections import Card, Cell, Formula, Section, table
 from clearloop.card.subject import Subject, examine
 from clearloop.card.words import Said, explain_parts
 from clearloop.controllers import Fuzzy
+from clearloop.expression import Expression, to_text
 from clearloop.report.rules import draw_rules, ranges_of
-from clearloop.report.sentences import sentences
+from clearloop.report.sentences import rounded, sentences
 from clearloop.runs import RunDirectory
+
+LONGEST = 36  # characters of a term that is typeset
 
 
 def contents(file: Path, run: RunDirectory) -> Card:
@@ -60,7 +63,7 @@ def _parts(subject: Subject) -> list[Section]:
     controller, found = subject.controller, []
     for action in controller.actions:
         said = list(explain_parts(controller, action, subject.experience))
-        usual = any(one.usual for one in said)
+        usual, long = any(one.usual for one in said), any(_is_long(one.what) for one in said)
         unit = controller.unit(action).strip()
         header = [
             "",
@@ -75,7 +78,7 @@ def _parts(subject: Subject) -> list[Section]:
                     header,
                     [_row(one, usual) for one in said],
                     numbers=[2] if usual else [],
-                    widths=["auto", "1fr", "auto"][: len(header)],
+                    widths=["2fr" if long else "auto", "3fr", "auto"][: len(header)],
                 ),
                 notes=("In most of the log: what it adds in nine of ten logged rows.",) if usual else (),
             )
@@ -83,8 +86,15 @@ def _parts(subject: Subject) -> list[Section]:
     return found
 
 
+def _is_long(what: Expression | str) -> bool:
+    """Too long for one line of its column: then it is text, which breaks."""
+    return not isinstance(what, str) and len(to_text(what)) > LONGEST
+
+
 def _row(said: Said, usual: bool) -> list[str | Cell]:
-    what = said.what if isinstance(said.what, str) else Formula.of(said.what)
+    what = said.what
+    if not isinstance(what, str):
+        what = rounded(to_text(what)) if _is_long(what) else Formula.of(what)
     row: list[str | Cell] = [Cell(what), Cell(said.does, indent=said.level, strong=said.does.endswith(":"))]
     if usual:
         row.append(" … ".join(number(end, 3) for end in said.usual) if said.usual else "")

@@ -108,14 +108,15 @@ def _values(margins: Margins, dt: float) -> dict[str, str]:
     for place, mode in enumerate(margins.modes[:MOST_MODES], 1):
         shown[f"eigenvalue {place}"] = _mode(mode)
     slowest = margins.modes[0].time_constant
-    shown["slowest time constant"] = quantity(slowest, "s") if slowest else NONE
+    if slowest:
+        shown["time constant"] = quantity(slowest, "s") if slowest > 0 else f"grows in {-slowest:.3g} s"
     damped = [mode.damping for mode in margins.modes if mode.damping is not None]
     shown["least damping"] = number(min(damped)) if damped else "nothing swings"
     for margin in margins.actions:
         of = f", {margin.action}" if len(margins.actions) > 1 else ""
         up, down = margin.gain_up, margin.gain_down
-        shown[f"gain margin upwards{of}"] = f"{TIMES} {number(up)}" if up else "any"
-        shown[f"gain margin downwards{of}"] = f"{TIMES} {number(down)}" if down else "any"
+        shown[f"gain margin, up{of}"] = f"{TIMES} {number(up)}" if up else "any"
+        shown[f"gain margin, down{of}"] = f"{TIMES} {number(down)}" if down else "any"
         shown[f"phase margin{of}"] = f"{number(margin.phase)}°" if margin.phase else "any"
         late = margin.delay
         shown[f"delay margin{of}"] = f"{number(late, 3)} s ({late / dt:.1f} steps)" if late else "any"

@@ -17,5 +17,5 @@ def as_svg(figure: "Figure") -> str:
     file = io.StringIO()
     with warnings.catch_warnings(), rc_context(SETTINGS | {"svg.fonttype": "path"}):
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a box stands for it
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        figure.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight")
     return file.getvalue()

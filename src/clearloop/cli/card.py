@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
-from clearloop.cli.options import RunFolder, controller_file
+from clearloop.cli.options import ControllerName, RunFolder, controller_file
 from clearloop.cli.terminal import progress
 from clearloop.errors import ClearloopError
 
 
 def card(
-    controller: Annotated[
-        str, typer.Argument(help="A controller file, or a number of the run's front.", metavar="CONTROLLER")
-    ],
+    controller: ControllerName,
     run: RunFolder,
     out: Annotated[
         Path | None,

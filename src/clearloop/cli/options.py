@@ -24,6 +24,9 @@ On = Annotated[
     ),
 ]
 Run = Annotated[Path | None, typer.Option("--run", help="A run directory, for its surrogate.", metavar="DIR")]
+ControllerName = Annotated[
+    str, typer.Argument(help="A controller file, or a number of the run's front.", metavar="CONTROLLER")
+]
 RunFolder = Annotated[
     Path, typer.Option("--run", help="The run directory that it belongs to.", metavar="RUN")
 ]

@@ -18,6 +18,7 @@ from clearloop.cli.evaluate import evaluate
 from clearloop.cli.init import init
 from clearloop.cli.learn import learn
 from clearloop.cli.model import model
+from clearloop.cli.refine import refine
 from clearloop.cli.report import report
 from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
@@ -66,6 +67,7 @@ app.command()(bench)
 app.command()(show)
 app.command()(report)
 app.command()(card)
+app.command()(refine)
 app.command()(evaluate)
 app.command()(simulate)
 

@@ -91,11 +91,17 @@ def _is_long(what: Expression | str) -> bool:
     return not isinstance(what, str) and len(to_text(what)) > LONGEST
 
 
+def _typeset(what: Expression | str) -> str | Formula:
+    if isinstance(what, str):
+        return what
+    return rounded(to_text(what)) if _is_long(what) else Formula.of(what)
+
+
 def _row(said: Said, usual: bool) -> list[str | Cell]:
-    what = said.what
-    if not isinstance(what, str):
-        what = rounded(to_text(what)) if _is_long(what) else Formula.of(what)
-    row: list[str | Cell] = [Cell(what), Cell(said.does, indent=said.level, strong=said.does.endswith(":"))]
+    row: list[str | Cell] = [
+        Cell(_typeset(said.what)),
+        Cell(said.does, indent=said.level, strong=said.does.endswith(":")),
+    ]
     if usual:
         row.append(" … ".join(number(end, 3) for end in said.usual) if said.usual else "")
     return row

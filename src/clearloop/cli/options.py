@@ -32,9 +32,24 @@ RunFolder = Annotated[
 ]
 
 
-def controller_file(name: str, run: Path) -> Path:
+def find_task(name: str | None, run: Path | None) -> "Task":
+    """By its name or its file, or that of a run."""
+    from clearloop.runs import RunDirectory
+    from clearloop.task import Task
+
+    if name is not None:
+        return Task.load(name)
+    if run is None:
+        raise ClearloopError("give --task TASK, or --run DIR, the run whose task it is")
+    return Task.model_validate(RunDirectory(run).describe()["task"])
+
+
+def controller_file(name: str, run: Path | None) -> Path:
     """A file, or a controller of a run by its number, such as 003."""
-    file, known = Path(name), run / "controllers" / f"{name}.json"
+    file = Path(name)
+    if run is None:
+        return file
+    known = run / "controllers" / f"{name}.json"
     if not file.exists() and known.exists():
         return known
     if not file.exists() and not file.suffix:

@@ -10,11 +10,12 @@ from clearloop.cli.options import (
     Json,
     RunFolder,
     controller_file,
+    find_task,
     load_controller,
     print_json,
 )
 from clearloop.cli.terminal import count, progress, say, table
-from clearloop.report.sentences import format_penalty, percent, rounded
+from clearloop.report.sentences import format_penalty, percent
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
@@ -57,10 +58,8 @@ def refine(
     from clearloop.runs import RunDirectory
     from clearloop.runs.judgement import judging_starts
     from clearloop.surrogate import Surrogate
-    from clearloop.task import Task
 
-    directory = RunDirectory(run)
-    task = Task.model_validate(directory.describe()["task"])
+    directory, task = RunDirectory(run), find_task(None, run)
     settings = Settings(digits=digits, drop=drop, tolerance=tolerance)
     file = controller_file(controller, run)
     given = load_controller(file, task)
@@ -69,7 +68,7 @@ def refine(
     starts = judging_starts(directory, task, batch)
     with progress("Refining") as tell:
         tell(0.0, "trying what can be left out")
-        judge = Judge(given, task, surrogate, starts, surrogate.judge_members)
+        judge = Judge(given, task, surrogate, starts)
         found = simplify(given, judge, settings)
     title = f"{file.stem}, refined within {100 * tolerance:g} %"
     refined = found.controller.model_copy(update={"name": title})
@@ -104,7 +103,7 @@ def _print(
 ) -> None:
     rows = [["", f"{found.before:.4f}", str(given.complexity), "as given"]]
     rows += [
-        [str(number), f"{step.penalty:.4f}", str(step.complexity), rounded(step.what)]
+        [str(number), f"{step.penalty:.4f}", str(step.complexity), step.what]
         for number, step in enumerate(found.steps, 1)
     ]
     table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
@@ -119,5 +118,5 @@ def _print(
         say(f"On plant   {said}; {fail}", indent=" " * 11)
     else:
         typer.echo("On plant   not tested: there is none")
-    say(f"Formula    {found.controller.summary}", indent=" " * 11)
+    say(f"Now        {found.controller.summary}", indent=" " * 11)
     typer.echo(f"File       {path}")

@@ -1,7 +1,8 @@
 """Digits and parts of a controller, taken away one by one: always what costs least, as far as is allowed.
 
-All candidates of a step are scored at once. What is allowed is counted from the controller as it was given,
-so that many small steps cannot add up to more.
+All candidates of a step are scored at once. What is allowed is counted from the best that was seen, beginning
+with the controller as it was given: many small steps cannot add up to more, and what a step gains is not
+given away by the next.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,13 +32,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.digits <= MOST_DIGITS:
-            raise ClearloopError(
-                f"--round {self.digits}: expected a number of digits from 1 to {MOST_DIGITS}"
-            )
+            raise ClearloopError(f"--round {self.digits}: expected from 1 to {MOST_DIGITS} digits")
         if not 0 <= self.tolerance < 1:
-            raise ClearloopError(
-                f"--tolerance {self.tolerance:g}: expected a share from 0 to below 1, as 0.01"
-            )
+            raise ClearloopError(f"--tolerance {self.tolerance:g}: expected a share such as 0.01, below 1")
 
 
 @dataclass(frozen=True)
@@ -92,19 +89,19 @@ def refine(controller: Controller, score: Score, settings: Settings) -> Refineme
 
 def _rounded(controller: Controller, digits: int) -> list[Removal]:
     """Each constant that has more digits, alone."""
-    found = []
-    for size in sizes(controller):
-        if digits_of(size) > digits and (new := rounded(size, digits)):
-            found.append(Removal(with_size(controller, size, new), f"{short(size)} becomes {short(new)}"))
-    return found
+    changes = [(size, rounded(size, digits)) for size in sizes(controller) if digits_of(size) > digits]
+    return [
+        Removal(with_size(controller, size, new), f"{short(size)} becomes {short(new)}")
+        for size, new in changes
+        if new  # nothing is rounded away
+    ]
 
 
 class _Search:
     def __init__(self, controller: Controller, score: Score, tolerance: float) -> None:
         self.controller, self._score = controller, score
         self._first = self._last = score([controller])[0]
-        before = float(self._first.mean())
-        self._most = before + tolerance * abs(before)
+        self._best, self._tolerance = float(self._first.mean()), tolerance
         self._steps: list[Step] = []
 
     def take(self, candidates: Sequence[Removal]) -> bool:
@@ -115,8 +112,9 @@ class _Search:
         costs = scores.mean(axis=1)
         order = sorted(range(len(candidates)), key=lambda n: (costs[n], candidates[n].controller.complexity))
         best = order[0]
-        if not costs[best] <= self._most:
+        if not costs[best] <= self._best + self._tolerance * abs(self._best):
             return False
+        self._best = min(self._best, float(costs[best]))
         self.controller, self._last = candidates[best].controller, scores[best]
         self._steps.append(Step(candidates[best].what, float(costs[best]), self.controller.complexity))
         return True

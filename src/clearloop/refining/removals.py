@@ -29,8 +29,7 @@ def _of_kind(controller: Controller) -> Iterator[Removal]:
     if isinstance(controller, Equation):
         for action in controller.actions:
             for formula, what in _from_formula(controller.formula(action)):
-                outputs = {**controller.outputs, action: to_text(formula)}
-                yield Removal(controller.model_copy(update={"outputs": outputs}), what)
+                yield Removal(_with_output(controller, action, to_text(formula)), what)
     elif isinstance(controller, Linear):
         for action, row in controller.gains.items():
             for name in row if len(row) > 1 else ():
@@ -39,13 +38,18 @@ def _of_kind(controller: Controller) -> Iterator[Removal]:
     elif isinstance(controller, PID):
         for action, loops in controller.outputs.items():
             for output, what in _from_loops(loops):
-                outputs = {**controller.outputs, action: output}
-                yield Removal(controller.model_copy(update={"outputs": outputs}), what)
+                yield Removal(_with_output(controller, action, output), what)
     elif isinstance(controller, Fuzzy):
         for action, base in controller.outputs.items():
             for rules, what in _from_rules(base):
-                outputs = {**controller.outputs, action: base.model_copy(update={"rules": rules})}
-                yield Removal(controller.model_copy(update={"outputs": outputs}), what)
+                changed = base.model_copy(update={"rules": rules})
+                yield Removal(_with_output(controller, action, changed), what)
+
+
+def _with_output(
+    controller: Equation | PID | Fuzzy, action: str, output: str | Loops | RuleBase
+) -> Controller:
+    return controller.model_copy(update={"outputs": {**controller.outputs, action: output}})
 
 
 def _from_formula(formula: Expression) -> Iterator[tuple[Expression, str]]:
@@ -94,7 +98,7 @@ def _from_loops(output: Loops) -> Iterator[tuple[Loops, str]]:
             kept = (*others[0], *others[1])
             yield output.model_copy(update={"loops": kept}), f"drop the loop on {loop.input}"
         for gain in ("kp", "ki", "kd"):
-            lesser = loop.model_copy(update={gain: 0.0})
+            lesser = loop.model_copy(update={gain: 0.0} | ({"window": 1} if gain == "ki" else {}))
             if getattr(loop, gain) and _acts(lesser):
                 kept = (*others[0], lesser, *others[1])
                 yield output.model_copy(update={"loops": kept}), f"drop {gain} of the loop on {loop.input}"

@@ -1,4 +1,4 @@
-"""What controllers of one kind cost, all from the same starts on the same models: a population in one call."""
+"""What controllers of one kind cost, from the same starts on the same models: a population in one call."""
 
 from collections.abc import Sequence
 
@@ -17,18 +17,11 @@ from clearloop.task import Task
 class Judge:
     """Penalties on members of a surrogate, in double precision."""
 
-    def __init__(
-        self,
-        controller: Controller,
-        task: Task,
-        surrogate: Surrogate,
-        starts: Scenarios,
-        members: Sequence[int],
-    ) -> None:
-        """For controllers that look back no farther than this one."""
+    def __init__(self, controller: Controller, task: Task, surrogate: Surrogate, starts: Scenarios) -> None:
+        """By the members that judge, for controllers that look back no farther than this one."""
         self.task, self._rows = task, window(task, [controller])
         self._features = Features(task.state_names, task.action_names, self._rows)
-        self._system = make_system(task, surrogate, self._rows, members)
+        self._system = make_system(task, surrogate, self._rows, surrogate.judge_members)
         self._job = make_job(task, controller, starts, surrogate, self._rows)
 
     def __call__(self, controllers: Sequence[Controller]) -> Floats:

@@ -15,7 +15,7 @@ def method_rng(seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, 2])
 
 
-def judging_starts(run: RunDirectory, task: Task, batch: Batch) -> Scenarios:
-    """The starts that the front of a run was chosen by, which no search saw."""
+def judging_starts(run: RunDirectory, task: Task, batch: Batch, n: int = JUDGED_STARTS) -> Scenarios:
+    """The starts that the front of a run was chosen by, which no search saw; or so many like them."""
     seed = run.describe()["asked"].get("seed", 0)
-    return Scenarios.drawn(task, batch, JUDGED_STARTS, streams(method_rng(seed)).judge)
+    return Scenarios.drawn(task, batch, n, streams(method_rng(seed)).judge)

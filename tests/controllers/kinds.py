@@ -27,6 +27,12 @@ TEXTS = {
     {"input": "rho", "weight": 0.05, "kp": -25.62, "ki": -0.1548, "kd": -1060.03, "window": 28},
     {"input": "theta", "kp": 0, "kd": -0.5}]}}
 }""",
+    "biased pid": """{
+  "clearloop": 1, "kind": "pid",
+  "outputs": {"force": {"scale": 0.5, "bias": -0.75, "loops": [
+    {"input": "theta", "kp": -160, "ki": -2, "kd": -900, "window": 7},
+    {"input": "rho", "kp": -20, "kd": -700}]}}
+}""",
     "fuzzy": """{
   "clearloop": 1, "kind": "fuzzy",
   "outputs": {"force": {"scale": 10.0, "alpha": 3.1, "rules": [

@@ -93,7 +93,7 @@ def pids() -> SearchStrategy[dict[str, Any]]:
     names = st.sampled_from(["theta", "theta_dot", "rho", "rho_dot"])
     loops = st.fixed_dictionaries({"input": names, "kp": numbers()}, optional=gains)
     needed = {"loops": st.lists(loops, min_size=1, max_size=3)}
-    output = st.fixed_dictionaries(needed, optional={"scale": numbers()})
+    output = st.fixed_dictionaries(needed, optional={"scale": numbers(), "bias": numbers()})
     return output.map(lambda loops: {"outputs": {"force": loops}})
 
 

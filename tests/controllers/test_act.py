@@ -72,6 +72,15 @@ def test_a_pid_sums_over_its_window_and_takes_differences_of_one_step() -> None:
     assert forces(pid, [{"rho": value} for value in values], aims) == pytest.approx(expected, rel=1e-15)
 
 
+def test_a_bias_is_added_once_and_not_scaled() -> None:
+    loops = [{"input": "rho", "kp": 2.0}, {"input": "theta", "kp": 3.0}]
+    pid = PID.model_validate({"outputs": {"force": {"scale": 10.0, "bias": 0.25, "loops": loops}}})
+    assert forces(pid, [{}, {"rho": 1.0, "theta": -1.0}], [0.0, 0.0]) == [0.25, 0.25 + 10 * (3 - 2)]
+    assert "force, added to its loops: 0.25" in list(pid.words())
+    without = PID.model_validate({"outputs": {"force": {"scale": 10.0, "loops": loops}}})
+    assert pid.complexity == without.complexity + 2
+
+
 def test_the_published_pid_at_its_first_step() -> None:
     """10 (0.95 (kp e + ki e) + …): no change yet, and the integral has one sample."""
     pid = KINDS["pid"]

@@ -138,6 +138,19 @@ def test_a_single_episode_is_split_in_time() -> None:
     np.testing.assert_array_equal(held_out.states, batch.states[80:])
 
 
+def test_a_long_log_is_thinned_to_pieces() -> None:
+    batch = Batch.from_frame(clean_log(4, 100), CARTPOLE)
+    part = batch.thinned(120, 40)
+    assert (part.episode_count, len(part.states)) == (4, 120)  # an episode ends in the second of three pieces
+    assert len(part) == 116
+    known = {tuple(row): number for number, row in enumerate(batch.states.tolist())}
+    rows = np.array([known[tuple(row)] for row in part.states.tolist()])
+    begins = np.flatnonzero(np.diff(rows) != 1) + 1
+    assert rows[[0, *begins]].tolist() == [0, 180, 360]
+    assert (np.diff(part.episodes)[begins - 1] == 1).all()
+    assert batch.thinned(len(batch), 30) is batch
+
+
 def test_what_cannot_be_split() -> None:
     batch = Batch.from_frame(clean_log(1, 2), CARTPOLE)
     for share in (0.5, 0.0, 1.0):

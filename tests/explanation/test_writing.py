@@ -80,6 +80,15 @@ def test_sums_over_a_window_and_the_log_agree() -> None:
     assert controller.outputs["valve"].loops[0].window == 30
 
 
+def test_a_constant_is_the_bias() -> None:
+    law = Law(kp=(-8.0,), ki=(-1.5,), window=30, constant=4.0)
+    log = make_log(law, white(0.0), episodes=20, steps=150, task=TANK, plant=tank, reach=20.0)
+    controller = explain(TANK, log).controller()
+    assert isinstance(controller, PID)
+    assert controller.outputs["valve"].bias == pytest.approx(4.0, abs=0.01)
+    assert replay(controller, log, TANK) == pytest.approx(log.actions[log.episodes == 0, 0], abs=0.01)
+
+
 def test_the_name_says_what_it_explains() -> None:
     found = explain(CARTPOLE, make_log(replace(Law(kp=GAINS), constant=1.0), white(0.3), episodes=40))
     assert str(found.controller().name).startswith("as logged; explains 9")

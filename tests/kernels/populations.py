@@ -44,9 +44,9 @@ def make_population(kind: str, population: int, starts: int, dtype: Any) -> Poli
         numbers, sizes, code = _linear(population, rng), [], LINEAR
     elif kind == "fuzzy":
         numbers, sizes, code = _fuzzy(population, rng), [2, 3], FUZZY
-    elif kind == "pid":  # scale · weight, kp, ki, kd and window of three loops
-        numbers, sizes, code = rng.normal(0, 1, (population, 15)), [0, 0, 1, 1, 0, 5], PID
-        numbers[:, 4::5] = rng.integers(1, 6, (population, 3))
+    elif kind == "pid":  # scale · weight, kp, ki, kd and window of three loops; two biases
+        numbers, sizes, code = rng.normal(0, 1, (population, 17)), [0, 0, 1, 1, 0, 5], PID
+        numbers[:, 4:15:5] = rng.integers(1, 6, (population, 3))
     elif kind == "network":  # two layers, their sizes, their activations, the inputs
         sizes, code = [2, 3, 7, 2, TANH, RELU, 0, 1, 6], NETWORK
         numbers = rng.normal(0, 1, (population, 4 * 7 + 8 * 2 + 2))

@@ -24,7 +24,7 @@ from clearloop.methods.registry import METHODS
 from clearloop.methods.swarm import Stage, Stages
 from clearloop.runs.checkpoint import read_state, write_state
 from clearloop.search.cma import CMA
-from clearloop.search.gp.evolution import GP
+from clearloop.search.gp.settings import GP
 from clearloop.search.pso import PSO
 from clearloop.task import Task
 from clearloop.task.levels import to_levels

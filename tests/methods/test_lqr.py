@@ -55,6 +55,33 @@ def test_the_closed_loop_is_kept_and_said() -> None:
     assert f"{found.eigenvalues[0].real:.3f}" in (found.controller().name or "")
 
 
+def disturbed_log(task: Task, walk: bool) -> Batch:
+    """x0' = 0.9 x0 + 0.1 u + 0.2 load, and x1 is the load: a random walk, or steps around 3."""
+    rng = np.random.default_rng(0)
+    rows = 2000
+    load = np.cumsum(rng.normal(0, 0.05, rows)) if walk else 3 + np.repeat(rng.uniform(-1, 1, rows // 50), 50)
+    u, x = rng.uniform(-20, 20, rows), np.zeros(rows)
+    for row in range(rows - 1):
+        x[row + 1] = 0.9 * x[row] + 0.1 * u[row] + 0.2 * load[row]
+    return Batch(
+        task.columns, np.stack([x, load], axis=1), u[:, None], np.zeros(rows, int), np.zeros(rows, np.bool_)
+    )
+
+
+@pytest.mark.parametrize("walk", [True, False], ids=["walk", "steps"])
+def test_what_comes_from_outside_is_fed_forward(walk: bool) -> None:
+    task = make_task(2, reach=20.0, states={"x0": {}, "x1": {"external": True}})
+    found = design(task, disturbed_log(task, walk), LQR(q={"x0": 1.0}, r={"u0": 1e-4}))
+    own, forward = -found.gain[0]
+    constant = found.constant[0]
+    for load in (2.0, -1.0):
+        x = 0.0
+        for _ in range(200):
+            x = 0.9 * x + 0.1 * (own * x + forward * load + constant) + 0.2 * load
+        assert abs(x) < 0.02 * abs(0.2 * load / 0.1)  # of what it would be without a controller
+    assert forward == pytest.approx(-2.0, rel=0.05)
+
+
 def test_two_actions() -> None:
     v = np.array([[0.3, 0.0], [0.1, 0.5]])
     found = designed(U, v, LQR(r={"u0": 1.0, "u1": 0.1}))

@@ -142,6 +142,28 @@ def test_a_plant_that_no_loop_can_hold_is_refused() -> None:
         QUICK.begin(problem, rng=np.random.default_rng(0)).advance()
 
 
+def test_a_plant_that_rests_elsewhere_gets_a_bias() -> None:
+    u, v = np.array([[0.9, 0.0], [0.1, 0.9]]), np.array([[0.1], [0.01]])
+    states = {"x0": {}, "x1": {"setpoint": 0.5}}
+    task = make_task(2, states=states, reward={"expression": "-abs(x1.error)"})
+    problem = make_problem(task, make_log(task, u, v), make_model(task, u, v))
+    search = QUICK.begin(problem, rng=np.random.default_rng(0))
+    rest = np.linalg.solve(np.hstack([np.eye(2)[:, :1] - u[:, :1], -v]), (u - np.eye(2))[:, 1] * 0.5)[1]
+    assert search.rest == pytest.approx([rest], rel=1e-3)
+    for _ in rounds(search):
+        pass
+    (candidate,) = search.candidates()
+    assert isinstance(candidate.controller, Controller)
+    assert candidate.controller.outputs["u0"].bias != 0
+    assert candidate.penalty == search.best
+
+
+def test_a_symmetric_plant_gets_none(search: PIDSearch) -> None:
+    (candidate,) = search.candidates()
+    assert isinstance(candidate.controller, Controller)
+    assert candidate.controller.outputs["force"].bias == 0.0
+
+
 def test_two_actions_each_get_their_loop() -> None:
     u = np.array([[0.9, 0.0, 0.0, 0.0], [0.1, 0.9, 0.0, 0.0], [0.0, 0.0, 0.8, 0.0], [0.0, 0.0, 0.1, 0.9]])
     v = np.array([[0.1, 0.0], [0.01, 0.0], [0.0, 0.1], [0.0, 0.01]])

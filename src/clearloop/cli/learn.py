@@ -8,7 +8,7 @@ import typer
 
 from clearloop.cli.execution import carry_out
 from clearloop.cli.front import front_document, print_front
-from clearloop.cli.model import find_batch, find_track
+from clearloop.cli.model import find_batch, find_track, manageable
 from clearloop.cli.options import Json, print_json
 from clearloop.cli.refusal import answer
 from clearloop.cli.resumption import Given, go_on
@@ -135,6 +135,7 @@ def begin(
     run = RunDirectory.claim(path, replacing=replacing)
     batch = find_batch(task, [Path(file) for file in request.data], request.seed)
     doubts = examine_data(task, batch, request, force=force) if request.data else []
+    batch = manageable(task, batch)
     run.begin(task, batch, request.to_dict())
     if doubts:
         run.mark("running", doubts=doubts)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from clearloop.surrogate import Quality, Surrogate, Track
     from clearloop.task import Task
 
+MOST_TRANSITIONS = 100_000  # that are learned from
+PIECE = 1_000  # rows, or five horizons
+
 
 def model(
     task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
@@ -40,7 +43,7 @@ def model(
 
     the_task, the_track = Task.load(task), find_track(track)
     run = RunDirectory.claim(out, replacing="model")
-    batch = find_batch(the_task, data or [], seed)
+    batch = manageable(the_task, find_batch(the_task, data or [], seed))
     asked = {"command": "model", "track": track, "seed": seed, "data": [str(path) for path in data or []]}
     run.begin(the_task, batch, asked)
     surrogate = learn_model(the_task, batch, the_track, seed)
@@ -78,6 +81,15 @@ def find_batch(task: "Task", files: list[Path], seed: int) -> "Batch":
     from clearloop.plants.exploration import make_batch
 
     return Batch.load(files, task) if files else make_batch(task, rng=np.random.default_rng(seed))
+
+
+def manageable(task: "Task", batch: "Batch") -> "Batch":
+    """What is learned from: of a very long log, pieces; small networks learn no more from all of it."""
+    kept = batch.thinned(MOST_TRANSITIONS, max(PIECE, 5 * task.horizon))
+    if kept is not batch:
+        what = f"{len(kept):,} of {len(batch):,} transitions are learned from, in evenly spaced pieces"
+        say(f"A long log: {what}.", err=True)
+    return kept
 
 
 def learn_model(task: "Task", batch: "Batch", track: "Track", seed: int) -> "Surrogate":

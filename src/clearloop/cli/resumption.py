@@ -54,18 +54,18 @@ def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Ba
 
 def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, fingerprint: str) -> "Batch":
     """The run's own copy; found again if the run was stopped before it was made."""
-    from clearloop.cli.model import find_batch
+    from clearloop.cli.model import find_batch, manageable
     from clearloop.data import Batch
     from clearloop.runs import agreement
 
     if given.data:
         files = ", ".join(map(str, given.data))
-        agreement.check_data(run, fingerprint, Batch.load(given.data, task), files)
+        agreement.check_data(run, fingerprint, manageable(task, Batch.load(given.data, task)), files)
     copy = run.path / "batch.parquet"
     if copy.exists():
         batch = Batch.load(copy, task)
     else:
-        batch = find_batch(task, [Path(file) for file in request.data], request.seed)
+        batch = manageable(task, find_batch(task, [Path(file) for file in request.data], request.seed))
         batch.save(copy)
     agreement.check_data(run, fingerprint, batch, ", ".join(request.data) or str(copy))
     return batch

@@ -30,6 +30,7 @@ class Loop(Table):
 
 class Loops(Table):
     scale: Coefficient = 1.0
+    bias: Coefficient = 0.0
     loops: Annotated[tuple[Loop, ...], Field(min_length=1, max_length=100)]
 
 
@@ -56,12 +57,10 @@ class PID(Controller):
 
     @property
     def complexity(self) -> int:
-        """2 for each gain with its term, 1 for each addition."""
-        counts = [
-            sum(bool(gain) for loop in output.loops for gain in (loop.kp, loop.ki, loop.kd))
-            for output in self.outputs.values()
-        ]
-        return sum(max(3 * count - 1, 1) for count in counts)
+        """2 for each gain with its term, 1 for a bias, 1 for each addition."""
+        return sum(
+            max(3 * _count_gains(output) - 1, 1) + 2 * bool(output.bias) for output in self.outputs.values()
+        )
 
     @property
     def summary(self) -> str:
@@ -72,6 +71,8 @@ class PID(Controller):
         for action, output in self.outputs.items():
             for loop in output.loops:
                 yield from self._loop_words(action, output.scale, loop)
+            if output.bias:
+                yield f"{action}, added to its loops: {output.bias:g}{self.unit(action)}"
         yield from self.limit_words()
         for name, aim in self.setpoint.items():
             if any(variable.name == name for _, variable in self.variables()):
@@ -102,7 +103,7 @@ class PID(Controller):
 
     def respond(self, memory: Memory) -> dict[str, float]:
         return {
-            action: output.scale * sum(_term(loop, memory) for loop in output.loops)
+            action: output.bias + output.scale * sum(_term(loop, memory) for loop in output.loops)
             for action, output in self.outputs.items()
         }
 
@@ -115,12 +116,17 @@ class PID(Controller):
         ]
 
     def numbers(self, features: Features) -> list[float]:
-        return [
+        loops = [
             number
             for action in features.actions
             for loop in self.outputs[action].loops
             for number in (self.outputs[action].scale * loop.weight, loop.kp, loop.ki, loop.kd, loop.window)
         ]
+        return loops + [self.outputs[action].bias for action in features.actions]
+
+
+def _count_gains(output: Loops) -> int:
+    return sum(bool(gain) for loop in output.loops for gain in (loop.kp, loop.ki, loop.kd))
 
 
 def _term(loop: Loop, memory: Memory) -> float:

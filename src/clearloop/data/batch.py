@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.data.cells import Flags, Floats, Ints
-from clearloop.data.episodes import count_failing, last_rows, number_runs, split_rows, summarize
+from clearloop.data.episodes import count_failing, last_rows, number_runs, pieces, split_rows, summarize
 from clearloop.data.preparation import prepare
 from clearloop.data.read import read
 from clearloop.data.resampling import in_unit
@@ -123,6 +123,17 @@ class Batch:
         """
         train, held_out = split_rows(self.episodes, share, rng)
         return self._select(train), self._select(held_out)
+
+    def thinned(self, most: int, piece: int) -> Self:
+        """About `most` transitions, if there are more: evenly spaced pieces, of so many rows; each begins an
+        episode.
+        """
+        if len(self) <= most:
+            return self
+        rows, number = pieces(len(self.states), most, piece)
+        part = self._select(rows)
+        labels = part.episodes * (int(number.max()) + 1) + number
+        return replace(part, episodes=labels)
 
     def _select(self, rows: Ints) -> Self:
         arrays: dict[str, Any] = {name: array[rows] for name, array in self._arrays().items()}

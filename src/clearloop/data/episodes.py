@@ -50,6 +50,14 @@ def split_rows(episodes: Ints, share: float, rng: np.random.Generator) -> tuple[
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
+def pieces(rows: int, most: int, length: int) -> tuple[Ints, Ints]:
+    """Rows of evenly spaced pieces of a log with so many rows, about `most` in all, and the piece of each."""
+    count = max(1, most // length)
+    begins = np.linspace(0, max(rows - length, 0), count).astype(np.int64)
+    chosen = np.unique(np.minimum(begins[:, None] + np.arange(length), rows - 1))
+    return chosen, np.searchsorted(begins, chosen, side="right")
+
+
 def count_failing(episodes: Ints, terminal: Flags) -> int:
     """The number of transitions that lead to a terminal state."""
     return int(np.count_nonzero(terminal[1:] & ~last_rows(episodes)[:-1]))

@@ -67,7 +67,7 @@ class Law:
                 total = errors[:, : min(loop.window, age)].sum(axis=1)
                 change = errors[:, 0] - errors[:, 1] if age > 1 else 0.0
                 chosen[:, a] += loop.weight * (loop.kp * errors[:, 0] + loop.ki * total + loop.kd * change)
-            chosen[:, a] *= pid.outputs[action].scale
+            chosen[:, a] = pid.outputs[action].bias + pid.outputs[action].scale * chosen[:, a]
         return to_levels(chosen, self._policies.limits, self._policies.counts)
 
 

@@ -9,34 +9,33 @@ from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
 
-def comparable_rows(task: Task, batch: Batch) -> Ints:
-    """Rows from which the log shows a whole horizon, or a failure before.
+class LoggedCost:
+    """Of a batch, whose rewards are found once."""
 
-    Only as long after an episode's start as some episode goes on for a horizon: of what begins later, the log
-    shows the failures alone.
-    """
-    acting = np.flatnonzero(~last_rows(batch.episodes))
-    age = acting - first_rows(batch.episodes)[acting]
-    known = np.isfinite(logged_penalties(task, batch, acting))
-    rows: Ints = acting[known & (age + task.horizon <= age.max() + 1)]
-    return rows
+    def __init__(self, task: Task, batch: Batch) -> None:
+        self.task = task
+        steps = Steps.of(task, batch)
+        self._reward = steps.reward
+        acting = np.flatnonzero(~last_rows(batch.episodes))
+        episode = batch.episodes[acting]
+        ends = np.flatnonzero(last_rows(batch.episodes))[episode] - episode - 1  # of the steps: one less
+        failing = np.flatnonzero(steps.failing)
+        first = np.arange(len(acting))
+        fails = np.append(failing, len(acting))[np.searchsorted(failing, first)]
+        failed = fails <= ends
+        self._stops = np.where(failed, fails, ends)
+        """[steps] the last one that is logged after it"""
+        age = acting - first_rows(batch.episodes)[acting]
+        shown = (failed | (first + task.horizon - 1 <= ends)) & (age + task.horizon <= age.max() + 1)
+        self._first = first[shown]
+        self.rows: Ints = acting[shown]
+        """from which the log shows a whole horizon, or a failure before; only as long after an episode's
+        start as some episode goes on for a horizon: of what begins later, it shows the failures alone"""
 
-
-def logged_penalties(task: Task, batch: Batch, rows: Ints) -> Floats:
-    """[n] minus the discounted return from rows of the batch on; NaN where too little follows.
-
-    What has failed goes on paying, as on the models.
-    """
-    steps = Steps.of(task, batch)
-    reward, failing = steps.reward, np.flatnonzero(steps.failing)
-    episode = batch.episodes[rows]
-    first = rows - episode  # of the steps: each episode before has one row more than steps
-    ends = np.flatnonzero(last_rows(batch.episodes))[episode] - episode - 1
-    fails = np.append(failing, len(reward))[np.searchsorted(failing, first)]
-    failed = fails <= ends
-    stops = np.where(failed, fails, ends)
-    penalties = np.zeros(len(rows))
-    for step in range(task.horizon):  # not a table of [n, horizon], which may be large
-        penalties -= task.discount**step * reward[np.minimum(first + step, stops)]
-    known = (first <= ends) & (failed | (first + task.horizon - 1 <= ends))
-    return np.where(known, penalties, np.nan)
+    def penalties(self, chosen: Ints) -> Floats:
+        """[n] minus the discounted return from `rows[chosen]` on. What failed goes on paying."""
+        first = self._first[chosen]
+        penalties = np.zeros(len(first))
+        for step in range(self.task.horizon):  # not a table of [n, horizon], which may be large
+            penalties -= self.task.discount**step * self._reward[np.minimum(first + step, self._stops[first])]
+        return penalties

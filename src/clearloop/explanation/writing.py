@@ -84,7 +84,7 @@ def _loops(law: Law | float, task: Task, longest: int, moving: Sequence[str]) ->
     kinds = {(term.kind, term.state): gain for term, gain in zip(law.terms, law.gains, strict=True)}
     value_rates = not form.of_error and any(("rate", name) in kinds for name in moving)
     setpoints = any(kind == "setpoint" for kind, _ in kinds)
-    if form.delay or form.pole or form.paused or law.constant or value_rates or setpoints:
+    if form.delay or form.pole or form.paused or value_rates or setpoints:
         return None
     loops = []
     for name in task.state_names:
@@ -93,7 +93,7 @@ def _loops(law: Law | float, task: Task, longest: int, moving: Sequence[str]) ->
             window = law.windows.get(name, 1) or min(max(longest, task.horizon), LONGEST)
             gains = {"kp": _short(kp), "ki": _short(ki * task.dt), "kd": _short(kd / task.dt)}
             loops.append(Loop(input=name, **gains, window=window))
-    return Loops(loops=tuple(loops))
+    return Loops(bias=_short(law.constant), loops=tuple(loops))
 
 
 def _formula(law: Law | float, task: Task, action: str) -> "Sum | Restarted":

@@ -141,13 +141,13 @@ def _pid(
 ) -> None:
     """Sec. 3.2 of the paper, in steps. sizes: for each loop its action and its feature.
 
-    numbers[p]: for each loop scale · weight, kp, ki, kd and window.
+    numbers[p]: for each loop scale · weight, kp, ki, kd and window; then the bias of each action.
     """
-    begin = lo // VECTOR * VECTOR
+    begin, loops = lo // VECTOR * VECTOR, sizes.size // 2
     for a in range(n_actions):
         for i in range(begin, hi, VECTOR):
-            put(rows, at.action + a, i, splat(rows, 0), lo, hi)
-    for k in range(sizes.size // 2):
+            put(rows, at.action + a, i, splat(rows, numbers[p, 5 * loops + a]), lo, hi)
+    for k in range(loops):
         output, x = at.action + sizes[2 * k], at.features + sizes[2 * k + 1]
         weight, kp, ki, kd = (
             numbers[p, 5 * k],

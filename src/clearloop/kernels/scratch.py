@@ -29,7 +29,8 @@ def plan_rows(policies: Policies, dynamics: Dynamics, reward: Reward, job: Job) 
         sizes = policies.sizes[1 : policies.sizes[0] + 2]
         stack, widest = max(stack, int(sizes[0]) + 1), max(widest, int(sizes[1:].max()))
     elif policies.kind == PID:
-        loops, ring = policies.sizes.size // 2, int(policies.numbers[:, 4::5].max())
+        loops = policies.sizes.size // 2
+        ring = int(policies.numbers[:, 4 : 5 * loops : 5].max())
     counts = {
         "features": window + n_states, "frame": window + 2 * n_states,
         "reward": 1, "fails": 1, "total": 1, "failed": 1, "held": 1, "loops": loops * (2 + ring),

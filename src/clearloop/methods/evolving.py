@@ -11,10 +11,11 @@ from clearloop.controllers import Controller
 from clearloop.kernels.layout import Policies
 from clearloop.methods.method import Candidate, Search, State
 from clearloop.methods.problem import Floats, Problem
-from clearloop.search.gp.evolution import GP, Evolution
+from clearloop.search.gp.evolution import Evolution
 from clearloop.search.gp.genome import Genome
 from clearloop.search.gp.grammar import Grammar
 from clearloop.search.gp.refinement import Refinement
+from clearloop.search.gp.settings import GP
 
 FINALISTS_AT_ONCE = 3  # enough to keep the engine busy on the large sample of the final
 
@@ -84,7 +85,7 @@ class Evolving(Search):
         """The finalists; before the final, the front so far."""
         costs = self.evolution.costs
         found = [(genome, cost) for genome, cost, _ in self.finalists] or [
-            (genome, costs[genome]) for genome in self.evolution.front()
+            (genome, costs[genome]) for genome in self.evolution.archive.front()
         ]
         return [
             Candidate(self.language.controller(self.language.simplify(genome)), cost)
@@ -116,7 +117,7 @@ class Evolving(Search):
     def _polish(self) -> None:
         """The constants of a few members of the front are refined in earnest."""
         evolution, sample = self.evolution, self.rounds.score
-        chosen = evolution.to_polish(self.rounds.polished, self.rounds.polishings)
+        chosen = evolution.archive.to_polish(self.rounds.polished, self.rounds.polishings)
         costs = [evolution.costs[genome] for genome in chosen]
         for genome, cost in self._refine(chosen, costs, sample, candidates=12, times=10, spread=0.5):
             evolution.improve(genome, cost)
@@ -129,7 +130,9 @@ class Evolving(Search):
             for island in evolution.islands
             for genome in sorted(island.values(), key=evolution.costs.__getitem__)[:5]
         ]
-        pool = list(dict.fromkeys(self.language.simplify(genome) for genome in (*evolution.front(), *near)))
+        pool = list(
+            dict.fromkeys(self.language.simplify(genome) for genome in (*evolution.archive.front(), *near))
+        )
         costs = self._penalties(pool, self.rounds.final)
         groups: dict[int, list[tuple[float, Genome]]] = {}
         for cost, genome in sorted(zip(costs.tolist(), pool, strict=True)):

@@ -14,9 +14,9 @@ from clearloop.kernels.layout import PROGRAM, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds
 from clearloop.methods.method import Method
 from clearloop.methods.problem import Problem
-from clearloop.search.gp.evolution import GP
 from clearloop.search.gp.formulas import Formulas
 from clearloop.search.gp.genome import Genome
+from clearloop.search.gp.settings import GP
 
 
 @dataclass(frozen=True, kw_only=True)

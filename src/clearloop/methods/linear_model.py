@@ -2,16 +2,17 @@
 
 States are deviations from their setpoints; a constant, c, is learned too, because a plant may rest at other
 places than 0 (a symmetric one does not). Steps that fail are left out: failure alters states as no linear
-plant does. Where the task has a history, the model looks back only as far as it helps. What the log does not
-tell is an error, not a guess.
+plant does. Where the task has a history, the model looks back only as far as it helps. What comes from
+outside is not learned: it is taken to stay nearly as it is, so that controllers feed it forward, and to rest
+at its mean. What the log does not tell is an error, not a guess.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats
+from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError
 from clearloop.expression import Variable
 from clearloop.surrogate.steps import Steps
@@ -21,6 +22,7 @@ COLLINEAR = 1e-6  # the least that states and actions may vary independently, as
 TINY = 1e-9  # of usual sizes: rounding
 CERTAIN = 4.0  # standard errors that an effect must be away from 0
 HELPS = 0.95  # of the unexplained, what must at most be left of some state for a longer history
+HELD = 0.999  # of an external state's distance from its mean, what is left after a step
 FREE = 1e3  # how much rather other states and actions leave 0 at rest than process variables do
 
 
@@ -90,11 +92,12 @@ def identify(task: Task, batch: Batch) -> LinearModel:
     inputs, targets = window.reshape(len(steps), -1), steps.next - steps.setpoints
     _check_present(task, inputs[:, : s + a])
     models = [_fit(task, inputs[:, : h * (s + a)], targets, h) for h in range(1, task.history + 1)]
-    least = models[-1].residual
-    enough = (model for model in models if (HELPS * model.residual <= least + TINY * model.sizes[:s]).all())
+    inside = ~np.isin(task.state_names, task.scope.external)
+    least = (models[-1].residual + TINY * models[-1].sizes[:s])[inside]
+    enough = (model for model in models if (HELPS * model.residual[inside] <= least).all())
     model = next(enough, models[-1])
     _check_effects(model)
-    return model
+    return _with_held(model, targets.mean(axis=0), np.flatnonzero(~inside))
 
 
 def _known_steps(task: Task, batch: Batch) -> Steps:
@@ -125,6 +128,15 @@ def _fit(task: Task, inputs: Floats, targets: Floats, history: int) -> LinearMod
         spread=np.sqrt(np.sum(inverse**2, axis=1)) / scale,
         sizes=np.append(targets.std(axis=0), np.ptp(task.action_limits, axis=1) / 2),
     )
+
+
+def _with_held(model: LinearModel, means: Floats, external: Ints) -> LinearModel:
+    """Nothing acts on the external states, which go back to their means, slowly."""
+    gains, constant = model.gains.copy(), model.constant.copy()
+    gains[external] = 0.0
+    gains[external, external] = HELD
+    constant[external] = (1 - HELD) * means[external]
+    return replace(model, gains=gains, constant=constant)
 
 
 def _check_present(task: Task, present: Floats) -> None:

@@ -4,9 +4,11 @@
 2. The critical gain and period of each, and its gains from Ziegler and Nichols' table
    (`ziegler_nichols.py`); every gain that is tried is kept, with its trajectory.
 3. What the table leaves open, the weights of the loops and the windows of their integrals, by a particle
-   swarm on the model, from the table's own onwards. Nothing else is searched: Ti and Td remain the table's.
+   swarm on the model, from the table's own onwards. Ti and Td remain the table's.
 
-The output has no constant part, as in the paper: a plant that rests at actions other than 0 keeps an offset.
+In the paper the output has no constant part. A plant that rests at actions other than 0 would keep an offset,
+because the sums have windows; so a plant that is not symmetric gets a bias for each action, which the swarm
+searches too, from where the linear model rests.
 """
 
 import math
@@ -42,7 +44,7 @@ class PID(Method):
     push: float = 0.1
     """deviation that a trial starts from, as a share of the usual one"""
     swarm: PSO = field(default_factory=lambda: PSO(particles=40))
-    """for weights and windows"""
+    """for weights, windows and biases"""
     rounds: int = 40
     """of the swarm"""
     starts: int = 256
@@ -66,6 +68,8 @@ class PIDSearch(Search):
         self.pairs = pair_loops(model, wanted, settings.loops)
         """(state, action) of every loop"""
         deviations, actions = model.rest(np.isin(task.state_names, wanted))
+        self.rest: Floats = actions[:0] if task.symmetric else actions
+        """[A or 0] that biases are searched from"""
         place = setpoint_table(task, 1, usual_setpoints(task, batch.setpoints))[0] + deviations
         duration = settings.watched * task.horizon
         self.laboratory = Laboratory(problem, place, actions, steps=duration, push=settings.push)
@@ -113,25 +117,29 @@ class PIDSearch(Search):
 
     @property
     def _bounds(self) -> Floats:
-        """[2 L, 2] of the logarithms of weights, then of windows."""
+        """[2 L + A or 2 L, 2] of the logarithms of weights, then of windows; then of biases."""
         weights, windows = math.log(WEIGHTS), math.log(max(2, self.problem.task.horizon))
-        return np.array([[-weights, weights]] * len(self.closed) + [[0.0, windows]] * len(self.closed))
+        loops = [[-weights, weights]] * len(self.closed) + [[0.0, windows]] * len(self.closed)
+        return np.vstack([loops, self.problem.task.action_limits[: len(self.rest)]])
 
     @property
     def _table(self) -> Floats:
         """What the table alone gives: equal weights, and windows of a third of the periods."""
         windows = [math.log(critical.loop().window) for critical in self.closed]
-        return np.asarray(np.clip(np.append(np.zeros(len(windows)), windows), *self._bounds.T))
+        vector = np.concatenate([np.zeros(len(windows)), windows, self.rest])
+        return np.asarray(np.clip(vector, *self._bounds.T))
 
     def _controller(self, vector: Floats) -> pid.PID:
         """The weights of an action's loops sum up to 1; the scale is what they summed up to."""
-        weights, windows = np.exp(vector).reshape(2, -1)
+        count = 2 * len(self.closed)
+        weights, windows = np.exp(vector[:count]).reshape(2, -1)
+        biases = vector[count:] if len(self.rest) else np.zeros(len(self.problem.task.actions))
         outputs = {}
-        for action in self.problem.task.action_names:
+        for action, bias in zip(self.problem.task.action_names, biases, strict=True):
             mine = [k for k, critical in enumerate(self.closed) if critical.action == action]
             total = weights[mine].sum()
-            loops = [self.closed[k].loop(float(f"{weights[k] / total:.4g}"), round(windows[k])) for k in mine]
-            outputs[action] = pid.Loops(scale=float(f"{total:.4g}"), loops=tuple(loops))
+            loops = [self.closed[k].loop(_short(weights[k] / total), round(windows[k])) for k in mine]
+            outputs[action] = pid.Loops(scale=_short(total), bias=_short(bias), loops=tuple(loops))
         return pid.PID(outputs=outputs)
 
     @property
@@ -165,3 +173,8 @@ class PIDSearch(Search):
         if state["swarm"] is not None:
             self._swarm = Swarm(self._bounds, self.settings.swarm, rng=self.rng)
             self._swarm.restore(state["swarm"])
+
+
+def _short(number: float) -> float:
+    """Four significant digits."""
+    return float(f"{number:.4g}")

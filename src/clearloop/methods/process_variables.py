@@ -17,12 +17,13 @@ FOLLOWS = 0.9  # share of the variance of a state's changes that the state which
 
 
 def find_process_variables(task: Task, batch: Batch) -> tuple[str, ...]:
-    """The states that the reward reads or that have a setpoint; all, if nothing is known of either.
+    """The states that the reward reads or that have a setpoint; all, if nothing is known of either. Not those
+    that come from outside.
 
     A state that is only the rate of change of another of them, as the batch shows, is not one: who looks
     after a position looks after its speed.
     """
-    named = _goals(task) or set(task.state_names)
+    named = _goals(task) or set(task.state_names) - set(task.scope.external)
     steps = Steps.of(task, batch)
     steps = steps[~steps.failing]
     index = {name: i for i, name in enumerate(task.state_names) if name in named}
@@ -33,7 +34,7 @@ def find_process_variables(task: Task, batch: Batch) -> tuple[str, ...]:
 def _goals(task: Task) -> set[str]:
     formulas = [f for f in (task.reward_expression, task.failure_condition) if f is not None]
     read = {variable.name for formula in formulas for variable in variables(formula)}
-    return (read | set(task.setpoints)) & set(task.state_names)
+    return (read | set(task.setpoints)) & set(task.state_names) - set(task.scope.external)
 
 
 def _is_rate(steps: Steps, state: int, other: int) -> bool:

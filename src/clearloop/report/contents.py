@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from clearloop.controllers import Controller, load
 from clearloop.data import Batch, check
+from clearloop.methods.registry import METHODS
 from clearloop.report.chart import chart
 from clearloop.report.details import details
 from clearloop.report.images import as_image
@@ -28,6 +29,7 @@ from clearloop.report.surrogate import draw_quality
 from clearloop.report.tuning import draw_tuning
 from clearloop.report.typesetting import typeset
 from clearloop.runs import Front, Ledger, RunDirectory, Trusted, read_trust
+from clearloop.runs.request import changed_settings, settings_of
 from clearloop.runs.tuning import read_tuning
 from clearloop.surrogate import Surrogate, assess
 from clearloop.task import Task
@@ -150,6 +152,10 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
     words += [word for method in asked["methods"] for word in ("--method", method)]
     words += ["--budget", str(asked["budget"]), "--track", asked["track"], "--seed", str(asked["seed"])]
     words += ["--value", asked["value"]] if asked["value"] != "model" else []
+    for method, settings in asked["methods"].items():
+        default = settings_of(METHODS[method]()) if method in METHODS else settings
+        changed = changed_settings(settings, default)
+        words += [word for setting in changed for word in ("--set", f"{method}.{setting}")]
     facts = [
         ("data", f"{description['data']['summary']}, SHA-256 {description['data']['fingerprint']}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in description["versions"].items())),

@@ -1,5 +1,6 @@
 """What was asked of a run, resolved in full: another run of the same request gives the same front."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -65,6 +66,16 @@ def settings_of(method: Method) -> dict[str, Any]:
     """JSON values by the names of fields."""
     settings: dict[str, Any] = TypeAdapter(type(method)).dump_python(method, mode="json")
     return settings
+
+
+def changed_settings(settings: dict[str, Any], defaults: dict[str, Any]) -> Iterator[str]:
+    """Those that differ from the defaults, as `--set` takes them: `gp.population=80`, `rules=2,4`."""
+    for name, value in settings.items():
+        default = defaults.get(name)
+        if isinstance(value, dict) and isinstance(default, dict):
+            yield from (f"{name}.{inner}" for inner in changed_settings(value, default))
+        elif value != default:
+            yield f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:

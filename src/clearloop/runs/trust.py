@@ -8,11 +8,11 @@ import numpy as np
 
 from clearloop.controllers import Controller, Planner
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
+from clearloop.data.cells import Floats, Ints
 from clearloop.diagnosis.coverage import Region, cover
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
-from clearloop.evaluation.logged import comparable_rows, logged_penalties
+from clearloop.evaluation.logged import LoggedCost
 from clearloop.explanation import explain
 from clearloop.methods import Point
 from clearloop.plants.scenarios import Scenarios
@@ -69,8 +69,9 @@ def examine_front(
     run: RunDirectory, task: Task, batch: Batch, surrogate: Surrogate, points: Sequence[Point]
 ) -> None:
     """Leaves `trust.csv`, and in `run.json` what the log cost."""
-    rows = _rows(task, batch)
-    compared = Scenarios.logged(task, batch, rows) if len(rows) else None
+    logged = LoggedCost(task, batch)
+    chosen = _evenly(len(logged.rows))
+    compared = Scenarios.logged(task, batch, logged.rows[chosen]) if len(chosen) else None
     rng = np.random.default_rng(SEED)
     region = Region(task, batch, rng=rng)
     starts = Scenarios.drawn(task, batch, STARTS, rng)
@@ -84,7 +85,7 @@ def examine_front(
             promise = _on_model(point.controller, task, surrogate, compared) if compared else None
         found.append(Trusted(f"{number:03d}", point.model.penalty, outside, _spread(point.model), promise))
     write_table(run.path / "trust.csv", Trusted, found)
-    run.mark("running", before=asdict(_before(task, batch, surrogate, rows)))
+    run.mark("running", before=asdict(_before(task, batch, surrogate, logged.penalties(chosen))))
 
 
 def read_trust(run: RunDirectory, description: dict[str, Any]) -> tuple[tuple[Trusted, ...], Before]:
@@ -94,18 +95,18 @@ def read_trust(run: RunDirectory, description: dict[str, Any]) -> tuple[tuple[Tr
     return (read_table(file, Trusted) if file.exists() else ()), before
 
 
-def _rows(task: Task, batch: Batch) -> Any:
-    """Evenly spaced rows from which the log can be compared; none if there are too few."""
-    rows = comparable_rows(task, batch)
-    if len(rows) < FEWEST:
-        return rows[:0]
-    return rows[np.linspace(0, len(rows) - 1, min(STARTS, len(rows))).astype(np.int64)]
+def _evenly(count: int) -> Ints:
+    """Of so many rows that can be compared, some, evenly spaced; none if there are too few."""
+    if count < FEWEST:
+        return np.zeros(0, np.int64)
+    return np.linspace(0, count - 1, min(STARTS, count)).astype(np.int64)
 
 
-def _before(task: Task, batch: Batch, surrogate: Surrogate, rows: Any) -> Before:
-    if len(rows):
-        penalty = float(logged_penalties(task, batch, rows).mean())
-        return Before("log", penalty, len(rows), f"what was logged, from {len(rows)} of its own rows")
+def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -> Before:
+    """`penalties`: of the log, from rows that can be compared."""
+    if len(penalties):
+        text = f"what was logged, from {len(penalties)} of its own rows"
+        return Before("log", float(penalties.mean()), len(penalties), text)
     too_short = "no stretch of the log is as long as the horizon"
     try:
         explained = explain(task, batch)

@@ -2,11 +2,11 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression
@@ -14,49 +14,18 @@ from clearloop.task.columns import Columns, data_faults, map_columns
 from clearloop.task.derived import derive_states, derived_faults
 from clearloop.task.exploration import law_faults, read_law
 from clearloop.task.faults import Fault, faults_of, first_of
+from clearloop.task.fields import Fields
 from clearloop.task.file import parse_toml, read_task
 from clearloop.task.plant import NOTHING, Inlined, hidden_names, inline, signal_names
-from clearloop.task.reward import Reward, lower_failure, lower_reward, reward_faults
-from clearloop.task.sampling import Sampling
-from clearloop.task.scope import Scope, name_faults
+from clearloop.task.reward import lower_failure, lower_reward, reward_faults
+from clearloop.task.scope import name_faults
 from clearloop.task.signals import signal_faults
 from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
-from clearloop.task.tables import (
-    MOST_NAMES,
-    Action,
-    Discount,
-    Exploration,
-    Flag,
-    History,
-    Horizon,
-    Plant,
-    Positive,
-    Signal,
-    Start,
-    State,
-    Table,
-    Text,
-)
+from clearloop.task.tables import State
 
 
-class Task(Table):
+class Task(Fields):
     """A task file, checked. `model_dump(mode="json")` and `from_dict` give an equal one."""
-
-    name: Text
-    dt: Positive
-    discount: Discount
-    horizon: Horizon
-    history: History = 1
-    symmetric: Flag = False
-    states: Annotated[dict[str, State], Field(min_length=1, max_length=MOST_NAMES)]
-    actions: Annotated[dict[str, Action], Field(min_length=1, max_length=MOST_NAMES)]
-    reward: Reward
-    starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({"from": "batch"})
-    plant: Plant | None = None
-    signals: Annotated[dict[str, Signal], Field(max_length=MOST_NAMES)] = Field({})
-    exploration: Exploration | None = None
-    data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
-    sampling: Sampling | None = None
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> Self:
@@ -100,50 +69,6 @@ class Task(Table):
             *data_faults(self.data, self.scope.names, self.reward.column),
         ]
 
-    @property
-    def state_names(self) -> tuple[str, ...]:
-        return tuple(self.states)
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        return tuple(self.actions)
-
-    @cached_property
-    def action_limits(self) -> NDArray[np.float64]:
-        """[A, 2], the lowest and the highest value of each action."""
-        limits = np.array([action.limits for action in self.actions.values()])
-        limits.flags.writeable = False
-        return limits
-
-    @cached_property
-    def action_counts(self) -> NDArray[np.float64]:
-        """[A], the steps from limit to limit of actions that take only some values (`levels.py`); 0: any."""
-        counts = np.array([float(action.count) for action in self.actions.values()])
-        counts.flags.writeable = False
-        return counts
-
-    @property
-    def setpoints(self) -> dict[str, float | str]:
-        """Of the states that have one: a number, or the name of a log column."""
-        return {name: state.setpoint for name, state in self.states.items() if state.setpoint is not None}
-
-    @property
-    def scope(self) -> Scope:
-        """What the task's formulas may refer to."""
-        derived = tuple(name for name, state in self.states.items() if state.formula is not None)
-        external = tuple(name for name, state in self.states.items() if state.external)
-        limits = {name: action.limits for name, action in self.actions.items()}
-        return Scope(
-            self.state_names,
-            self.action_names,
-            self.setpoints,
-            limits,
-            self.dt,
-            self.history,
-            derived,
-            external,
-        )
-
     @cached_property
     def derived(self) -> dict[str, Expression]:
         """The formulas of the states that have one: their values from what is seen and was before."""
@@ -158,35 +83,9 @@ class Task(Table):
     def failure_condition(self) -> Expression | None:
         return lower_failure(self.reward, self.scope)
 
-    @property
-    def reward_levels(self) -> tuple[float, ...] | None:
-        """The values that the cases can give, best first: the classes of a reward that is learned."""
-        if self.reward.otherwise is None:
-            return None
-        return tuple(
-            sorted({*(case.value for case in self.reward.cases), self.reward.otherwise}, reverse=True)
-        )
-
-    @property
-    def failure_level(self) -> float | None:
-        failing = (case.value for case in self.reward.cases if case.failure)
-        return next(failing, self.reward.failure_value)
-
-    @property
-    def predicted(self) -> tuple[str, ...]:
-        """The states that a model must predict: neither computed from others, nor from outside."""
-        return tuple(
-            name for name, state in self.states.items() if state.formula is None and not state.external
-        )
-
     @cached_property
     def _inlined(self) -> Inlined:
         return inline(self.plant, self.signals, self.scope) if self.plant else NOTHING
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the engine can run the plant."""
-        return self.plant is not None and self.plant.gymnasium is None
 
     @property
     def plant_derivatives(self) -> dict[str, Expression]:
@@ -220,30 +119,10 @@ class Task(Table):
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_construct(**fields | {"states": {**self.states, **more}}) if more else None
 
-    @property
-    def substeps(self) -> int:
-        """Of the integration, in one control interval."""
-        return self.plant.substeps if self.plant else 1
-
-    @property
-    def on_failure(self) -> dict[str, float]:
-        """What failure sets states to, before they stay as they are."""
-        return dict(self.plant.on_failure) if self.plant else {}
-
-    @property
-    def gymnasium(self) -> str | None:
-        """The id of the environment that is the plant."""
-        return self.plant.gymnasium if self.plant else None
-
     @cached_property
     def start_box(self) -> NDArray[np.float64] | None:
         """[S, 2], 0 where no box is given; None if starts come from the batch."""
         return make_box(self.starts, self.state_names)
-
-    @property
-    def exploration_box(self) -> dict[str, Start]:
-        """The starts of episodes that explore; those of the task where none are given."""
-        return self.exploration.starts if self.exploration else {}
 
     @property
     def _law(self) -> dict[str, str]:

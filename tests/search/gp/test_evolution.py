@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from clearloop.expression import Expression, Variable, fold, parse
-from clearloop.search.gp.evolution import GP, Evolution
+from clearloop.search.gp.evolution import Evolution
 from clearloop.search.gp.formulas import Formulas
 from clearloop.search.gp.genome import Genome
 from clearloop.search.gp.refinement import Refinement
+from clearloop.search.gp.settings import GP
 
 VARIABLES = [Variable("x"), Variable("y")]
 SMALL = GP(islands=(7, 11, 17, 7, 11, 17), population=20, offspring=40)
@@ -54,7 +55,7 @@ def advance(evolution: Evolution, cost: Regression, rounds: int, *, explore: boo
         tuned = refine(evolution, [genome for _, genome in promoted], cost)
         found = [(island, *best) for (island, _), best in zip(promoted, tuned, strict=True)]
         evolution.tell(found, explore=explore)
-        for genome, penalty in refine(evolution, evolution.to_polish(4, 3), cost):
+        for genome, penalty in refine(evolution, evolution.archive.to_polish(4, 3), cost):
             evolution.improve(genome, penalty)
 
 
@@ -125,13 +126,13 @@ def test_better_constants_go_wherever_the_structure_lives(language: Formulas) ->
         evolution.admit(island, old, 5.0)
     evolution.improve(new, 4.0)
     assert [list(island.values()) for island in evolution.islands] == [[], [new], [], [], [new], []]
-    assert evolution.front() == [new]
+    assert evolution.archive.front() == [new]
 
 
 def test_the_front_rises_in_complexity_and_falls_in_cost(language: Formulas) -> None:
     evolution = Evolution(language, SMALL, rng=np.random.default_rng(3))
     advance(evolution, Regression("x*y + tanh(y)", language), 5)
-    front = evolution.front()
+    front = evolution.archive.front()
     complexities = [language.vocabulary.complexity(genome) for genome in front]
     costs = [evolution.costs[genome] for genome in front]
     assert len(front) > 2

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clearloop.errors import ClearloopError
     from clearloop.evaluation import evaluate, fitted_q, simulate
     from clearloop.explanation import explain
+    from clearloop.export import export
     from clearloop.methods import learn
     from clearloop.methods.cloning import Cloning
     from clearloop.methods.fgprl import FGPRL
@@ -45,6 +46,7 @@ _HOMES = {
     "Task": "clearloop.task",
     "evaluate": "clearloop.evaluation",
     "explain": "clearloop.explanation",
+    "export": "clearloop.export",
     "fitted_q": "clearloop.evaluation",
     "learn": "clearloop.methods",
     "load": "clearloop.controllers",
@@ -70,6 +72,7 @@ __all__ = [
     "Task",
     "evaluate",
     "explain",
+    "export",
     "fitted_q",
     "learn",
     "load",

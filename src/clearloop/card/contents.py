@@ -4,7 +4,7 @@ from pathlib import Path
 
 from clearloop.card.behaviour import costs, coverage, robustness, starts
 from clearloop.card.equations import equations
-from clearloop.card.evidence import evidence, exports
+from clearloop.card.evidence import evidence
 from clearloop.card.loop import gains, small_deviations
 from clearloop.card.phrases import number
 from clearloop.card.pictures import as_svg
@@ -31,7 +31,6 @@ def contents(file: Path, run: RunDirectory) -> Card:
         (gains(subject), small_deviations(subject)),
         (starts(subject), robustness(subject)),
         (costs(subject), coverage(subject)),
-        *(((code,),) if (code := exports(subject)) else ()),
         (evidence(subject),),
     ]
     kind = f"{controller.kind}, complexity {controller.complexity}"

@@ -64,6 +64,8 @@ def _loops(action: str, output: Loops, dt: float) -> Pieces:
         for factor, what in ((loop.kp, error), (loop.ki / dt, integral), (loop.kd * dt, rate)):
             if gain * factor:
                 pieces.append(_product(gain * factor, what, first=len(pieces) == 1))
+    if output.bias:
+        pieces.append(_product(output.bias, Formula("", "", ""), first=len(pieces) == 1))
     return tuple(pieces)
 
 

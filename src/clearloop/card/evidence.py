@@ -1,23 +1,39 @@
-"""What the card rests on: files, data and versions, each with what tells it from any other."""
+"""What the card rests on: files, code, data and versions, each with what tells it from any other."""
+
+import hashlib
 
 from clearloop.card.sections import Section, table
 from clearloop.card.subject import Subject
-
-
-def exports(subject: Subject) -> Section | None:  # noqa: ARG001
-    """SHA-256 of the source code for each target."""
-    return None
+from clearloop.controllers import Controller
+from clearloop.errors import ClearloopError
+from clearloop.export import TARGETS, export
 
 
 def evidence(subject: Subject) -> Section:
     description = subject.description
     asked, data = description["asked"], description["data"]
     versions = ", ".join(f"{name} {version}" for name, version in description["versions"].items())
+    source = ", ".join(asked.get("data", ())) or "the plant of the task"
     rows = [
-        ["this controller's file", f"{subject.file}, SHA-256 {subject.fingerprint}"],
-        ["data", f"{data['summary']}, SHA-256 {data['fingerprint']}"],
-        ["from", ", ".join(asked.get("data", ())) or "the plant of the task"],
-        ["seed, track", f"{asked.get('seed', 0)}, {asked.get('track', 'best')}"],
-        ["versions", versions],
+        ["data", f"{data['summary']}, from {source}, seed {asked.get('seed', 0)}", data["fingerprint"]],
+        ["controller", subject.file, subject.fingerprint],
+        *(["export", name, digest] for name, digest in _exports(subject.controller, subject.name)),
+        ["versions", versions, ""],
     ]
-    return Section("What this rests on", table=table(["", ""], rows, widths=["auto", "1fr"]))
+    return Section(
+        "What this rests on",
+        table=table(["", "", "SHA-256"], rows, widths=["auto", "1fr", "auto"], codes=[2]),
+        notes=("Exports: as 'clearloop export' writes them under these names, in double precision.",),
+    )
+
+
+def _exports(controller: Controller, name: str) -> list[tuple[str, str]]:
+    """Each file of each target that takes such a controller, with the hash of its text."""
+    found: list[tuple[str, str]] = []
+    for target in TARGETS:
+        try:
+            files = export(controller, to=target, name=name)
+        except ClearloopError:
+            continue  # this language is not for controllers of this kind
+        found += [(file, hashlib.sha256(text.encode()).hexdigest()) for file, text in files.items()]
+    return found

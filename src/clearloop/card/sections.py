@@ -32,6 +32,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     numbers: tuple[int, ...] = ()
     """columns that are aligned to the right"""
+    codes: tuple[int, ...] = ()
+    """columns that are set like code, in small letters"""
     widths: tuple[str, ...] = ()
     """of columns: `auto`, or a share such as `1fr`; all `auto` if none are given"""
 
@@ -41,10 +43,11 @@ def table(
     rows: Sequence[Sequence[str | Formula | Cell]],
     *,
     numbers: Sequence[int] = (),
+    codes: Sequence[int] = (),
     widths: Sequence[str] = (),
 ) -> Table:
     cells = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows)
-    return Table(tuple(header), cells, tuple(numbers), tuple(widths) or ("auto",) * len(header))
+    return Table(tuple(header), cells, tuple(numbers), tuple(codes), tuple(widths) or ("auto",) * len(header))
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,9 @@ def explain_parts(controller: Controller, action: str, experience: Experience) -
         output = controller.outputs[action]
         for loop in output.loops:
             yield from _loop(loop, output.scale, controller, action)
+        if output.bias:
+            does = f"always adds {quantity(output.bias, controller.unit(action).strip())}"
+            yield Said("bias", does)
     elif isinstance(controller, Fuzzy):
         base = controller.outputs[action]
         for place, rule in enumerate(base.rules, 1):

@@ -15,6 +15,7 @@ from clearloop.cli.card import card
 from clearloop.cli.data import data
 from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
+from clearloop.cli.export import export
 from clearloop.cli.init import init
 from clearloop.cli.learn import learn
 from clearloop.cli.model import model
@@ -24,6 +25,7 @@ from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
 from clearloop.cli.tasks import tasks
 from clearloop.cli.terminal import InterruptedRunError
+from clearloop.cli.verify import verify
 from clearloop.errors import ClearloopError
 from clearloop.kernels.notice import when_compiling
 
@@ -70,6 +72,8 @@ app.command()(card)
 app.command()(refine)
 app.command()(evaluate)
 app.command()(simulate)
+app.command()(export)
+app.command()(verify)
 
 
 @cache  # once, though there are two precisions

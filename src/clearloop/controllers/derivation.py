@@ -41,7 +41,7 @@ class Derivation:
 
     def _value(self, variable: Variable, setpoints: Values, first: bool) -> float:
         name, lag = variable.name, variable.lag or 0
-        aim = setpoints.get(name, 0.0)
+        aim = read(setpoints.get(name, 0.0))
         if variable.part == "setpoint":
             return aim
         if name in self._actions[0]:

@@ -31,7 +31,7 @@ class Memory:
             if math.isnan(value):
                 raise ClearloopError(f"the observation of {quoted(name)} is not a number")
         self._observations.appendleft({name: read(value) for name, value in observation.items()})
-        self._setpoints.appendleft(dict(setpoint))
+        self._setpoints.appendleft({name: read(value) for name, value in setpoint.items()})
 
     def acted(self, action: Values) -> None:
         self._actions.appendleft(action)
@@ -51,7 +51,7 @@ class Memory:
     def value(self, name: str, lag: int) -> float:
         """Of a state `lag` steps ago, or of an action, at least one step ago."""
         if name in self._actions[0]:
-            return self._actions[lag - 1][name]
+            return read(self._actions[lag - 1][name])
         seen = self._observations[min(lag, len(self._observations) - 1)]
         if name not in seen:
             raise ClearloopError(f"the observation has no {quoted(name)}; it has: {', '.join(seen)}")

@@ -91,7 +91,9 @@ def _said(node: Call, kept: int) -> str:
 
 
 def _from_loops(output: Loops) -> Iterator[tuple[Loops, str]]:
-    """Whole loops, and single gains of them."""
+    """The bias, whole loops, and single gains of them."""
+    if output.bias:
+        yield output.model_copy(update={"bias": 0.0}), f"drop the bias {output.bias:g}"
     for number, loop in enumerate(output.loops):
         others = output.loops[:number], output.loops[number + 1 :]
         if len(output.loops) > 1:

@@ -1,0 +1,71 @@
+"""`clearloop export`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clearloop.cli.options import ControllerFile, load_controller
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    from clearloop.controllers import Controller
+
+To = Annotated[
+    str,
+    typer.Option("--to", help="The language.", metavar="c|javascript|python|latex"),
+]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task", help="Whose limits, units and setpoints to use where the file has none.", metavar="TASK"
+    ),
+]
+PrecisionOption = Annotated[
+    str, typer.Option("--precision", help="Of the numbers; single only for C.", metavar="double|single")
+]
+
+
+def export(
+    controller: ControllerFile,
+    to: To,
+    task: TaskOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write; C gets its header beside it. Standard output if not given.", metavar="FILE"
+        ),
+    ] = None,
+    precision: PrecisionOption = "double",
+) -> None:
+    """Write a controller as source code, with its limits.
+
+    Example: clearloop export examples/published/gprl.json --task cartpole --to c --out gprl.c
+    """
+    from clearloop.export import export as translate
+    from clearloop.files import whole_file
+
+    the_controller = read_controller(controller, task)
+    files = translate(the_controller, to=to, name=(out or controller).stem, precision=precision)
+    if out is None:
+        for text in files.values():
+            typer.echo(text, nl=False)
+        return
+    main = next(iter(files))
+    if out.suffix != Path(main).suffix:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {Path(main).suffix}")
+    if len(files) > 1 and out.name != main:  # the source names its header
+        raise ClearloopError(f"--out {out}: a header needs a plain name, such as {main}")
+    for name, text in files.items():
+        with whole_file(out.parent / name if len(files) > 1 else out) as file:
+            file.write(text.encode())
+    written = ", ".join(str(out.parent / name) for name in files) if len(files) > 1 else str(out)
+    typer.echo(f"{written}: {the_controller.summary[:80]}")
+
+
+def read_controller(path: Path, task: str | None) -> "Controller":
+    """A controller, with what its file leaves to the task if there is one."""
+    from clearloop.controllers import load
+    from clearloop.task import Task
+
+    return load(path) if task is None else load_controller(path, Task.load(task))

@@ -1,0 +1,171 @@
+"""The words of JavaScript: operations, the small functions that total ones need, and names that are taken."""
+
+from clearloop.export.dialect import Dialect
+from clearloop.export.precision import Precision
+from clearloop.export.statements import Syntax, layer_function
+
+RESERVED = frozenset(
+    """
+abstract arguments await boolean break byte case catch char class const continue debugger default
+delete do double else enum eval export extends false final finally float for function get goto if
+implements import in instanceof int interface let long native new null of package private protected
+public return set short static super switch synchronized this throw throws transient true try typeof
+undefined var void volatile while with yield async Array Object Math Number NaN Infinity isNaN
+isFinite globalThis prototype constructor observation memory setpoint first k row reset act
+""".split()  # noqa: SIM905
+)
+
+
+def _number(value: float, precision: Precision) -> str:
+    return precision.text(value)
+
+
+_MATHS = ("min", "max", "abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh")
+_PLAIN = {
+    **{name: f"Math.{name}({{0}})" for name in _MATHS},
+    "min": "Math.min({0}, {1})",
+    "max": "Math.max({0}, {1})",
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0}*{1}",
+    "div": "{0}/{1}",
+    "pow": "Math.pow({0}, {1})",
+    "neg": "-{0}",
+    "atan2": "Math.atan2({0}, {1})",
+    "sign": "sign({0})",
+    "clip": "{0}",
+    "wrap": "{0}",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "gt": "{0} > {1}",
+    "ge": "{0} >= {1}",
+    "eq": "{0} === {1}",
+    "ne": "{0} !== {1}",
+    "and": "{0} && {1}",
+    "or": "{0} || {1}",
+    "not": "!({0})",
+    "if": "({0} ? {1} : {2})",
+}
+
+_SPECIAL = {
+    "add": "saturated({plain})",
+    "sub": "saturated({plain})",
+    "mul": "saturated({plain})",
+    "div": "divided({0}, {1})",
+    "pow": "power({0}, {1})",
+    "sqrt": "Math.sqrt(Math.max({0}, 0))",
+    "exp": "saturated({plain})",
+    "log": "Math.log(Math.max({0}, 1e-30))",
+    "atan2": "angle({0}, {1})",
+    "clip": "clip({0}, {1}, {2})",
+    "wrap": "wrap({0})",
+    "read": "limited({0})",
+}
+
+_HELPERS = {
+    "clip": """// x, but at least low and at most high
+function clip(x, low, high) {
+  return Math.min(Math.max(x, low), high);
+}
+""",
+    "limited": """// an input as it is read: at most 1e12
+function limited(x) {
+  return clip(x, -1e12, 1e12);
+}
+""",
+    "saturated": """// the largest number in place of an infinite one
+function saturated(x) {
+  return clip(x, -Number.MAX_VALUE, Number.MAX_VALUE);
+}
+""",
+    "divided": """// a/b; 0 where b is 0
+function divided(a, b) {
+  return b === 0 ? 0 : saturated(a/b);
+}
+""",
+    "power": """// base to the exponent; 0 where there is no such number
+function power(base, exponent) {
+  if (base === 0) { return exponent === 0 ? 1 : 0; }
+  if (base < 0 && exponent !== Math.floor(exponent)) { return 0; }
+  return saturated(Math.pow(base, exponent));
+}
+""",
+    "angle": """// of the point (x, y); zeros have no sign here
+function angle(y, x) {
+  return Math.atan2(y + 0, x + 0);
+}
+""",
+    "sign": """// -1, 0 or 1
+function sign(x) {
+  return x > 0 ? 1 : x < 0 ? -1 : 0;
+}
+""",
+    "wrap": """// the angle in [-pi, pi)
+function wrap(x) {
+  const rest = x - 2*Math.PI*Math.floor((x + Math.PI)/(2*Math.PI));
+  return rest >= -Math.PI && rest < Math.PI ? rest : -Math.PI;
+}
+""",
+    "level": """// the nearest of the levels that cut low to high into count equal steps
+function level(x, low, high, count) {
+  const k = Math.floor((clip(x, low, high) - low)*count/(high - low) + 0.5);
+  return Math.min(low + k*(high - low)/count, high);
+}
+""",
+    "weighted_mean": """// of the outputs, weighted by e to the fits, so that the largest weight is 1
+function weighted_mean(fits, outputs) {
+  let best = fits[0], sum = 0, weights = 0;
+  for (const fit of fits) { best = Math.max(best, fit); }
+  for (let k = 0; k < fits.length; k++) {
+    const weight = Math.exp(fits[k] - best);
+    sum += weight*outputs[k];
+    weights += weight;
+  }
+  return sum/weights;
+}
+""",
+}
+
+_LAYER = """// a layer of a network: {activation}
+function {name}(weights, bias, x) {{
+  return bias.map((offset, i) => {{
+    let sum = 0;
+    for (let j = 0; j < x.length; j++) {{ sum += weights[i*x.length + j]*x[j]; }}
+    sum = sum + offset;
+    return {value};
+  }});
+}}
+"""
+_ACTIVATIONS = {
+    "identity": "sum",
+    "relu": "Math.max(sum, 0)",
+    "tanh": "Math.tanh(sum)",
+    "sigmoid": "0.5 + 0.5*Math.tanh(0.5*sum)",
+}
+_LAYERS = {  # in double precision no sum of a network is too large
+    layer_function(activation, False): _LAYER.format(
+        name=layer_function(activation, False), activation=activation, value=value
+    )
+    for activation, value in _ACTIVATIONS.items()
+}
+
+DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
+
+SYNTAX = Syntax(
+    let="const {target} = {value};",
+    store="memory.{past}[0] = {value};",
+    repeat="if (first) {{ memory.{past}.fill(memory.{past}[0]); }}",
+    sum="let {target} = 0;\nfor (let k = 0; k < {count}; k++) {{ {target} += memory.{past}[k]; }}",
+    fill="const {target} = [{values}];",
+    table="const {name} = [{values}];",
+    mean="const {target} = weighted_mean({source}, {table});",
+    layer="const {target} = {function}({weights}, {bias}, {source});",
+    best_open="let {value} = 0;\nlet {chosen} = 0;\nfor (let row = 0; row < {count}; row++) {{",
+    best_input="{source}[{element}] = {table}[{row_index}];",
+    best_close="    if (row === 0 || {last}[0] > {value}) {{ {value} = {last}[0]; {chosen} = row; }}\n}}",
+    best_choice="const {target} = {table}[{chosen_index}];",
+    output="let {name} = {value};",
+    clip="{name} = clip({name}, {low}, {high});",
+    level="{name} = level({name}, {low}, {high}, {parts});",
+    answer="",
+)

@@ -46,7 +46,7 @@ def robustness(subject: Subject) -> Section:
         [
             one.name.replace("-", MINUS),
             f"{one.penalty:.3f}",
-            f"{one.change:+.3f} ± {one.standard_error:.3f}".replace("-", MINUS),
+            f"{round(one.change, 3) + 0.0:+.3f} ± {one.standard_error:.3f}".replace("-", MINUS),
             percent(one.failures),
         ]
         for one in found.disturbed

@@ -24,15 +24,9 @@ def contents(file: Path, run: RunDirectory) -> Card:
     """Of the controller in this file, with what its run knows. Some seconds."""
     subject = examine(file, run)
     controller, task = subject.controller, subject.task
-    sections = [
-        (warnings,) if (warnings := _warnings(subject)).lines else (),
-        *((section,) for section in _parts(subject)),
-        *(((rules,),) if (rules := _rules(subject)) else ()),
-        (gains(subject), small_deviations(subject)),
-        (starts(subject), robustness(subject)),
-        (costs(subject), coverage(subject)),
-        (evidence(subject),),
-    ]
+    above = (*_warnings(subject), *_parts(subject), *_rules(subject))
+    left = gains(subject), starts(subject), coverage(subject)
+    right = small_deviations(subject), robustness(subject), costs(subject)
     kind = f"{controller.kind}, complexity {controller.complexity}"
     return Card(
         title=f"Controller {subject.name}",
@@ -40,13 +34,13 @@ def contents(file: Path, run: RunDirectory) -> Card:
         name=controller.name or "",
         equations=equations(controller),
         lines=_lines(subject),
-        rows=tuple(row for row in sections if row),
+        rows=((above,), (left, right), ((evidence(subject),),)),
     )
 
 
-def _warnings(subject: Subject) -> Section:
+def _warnings(subject: Subject) -> list[Section]:
     doubts = [sentences(doubt["message"]) for doubt in subject.description.get("doubts", [])]
-    return Section("By force: this data cannot support a controller", tuple(doubts))
+    return [Section("By force: this data cannot support a controller", tuple(doubts))] if doubts else []
 
 
 def _lines(subject: Subject) -> tuple[str, ...]:
@@ -106,9 +100,9 @@ def _row(said: Said, usual: bool) -> list[str | Cell]:
     return row
 
 
-def _rules(subject: Subject) -> Section | None:
+def _rules(subject: Subject) -> list[Section]:
     if not isinstance(subject.controller, Fuzzy):
-        return None
+        return []
     figure = draw_rules(subject.controller, subject.task, ranges_of(subject.batch, subject.task))
     caption = "Where each rule fits, feature by feature over the logged range, and what it asks for alone."
-    return Section("The rules", figure=as_svg(figure), caption=caption)
+    return [Section("The rules", figure=as_svg(figure), caption=caption)]

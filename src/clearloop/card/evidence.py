@@ -17,13 +17,18 @@ def evidence(subject: Subject) -> Section:
     rows = [
         ["data", f"{data['summary']}, from {source}, seed {asked.get('seed', 0)}", data["fingerprint"]],
         ["controller", subject.file, subject.fingerprint],
-        *(["export", name, digest] for name, digest in _exports(subject.controller, subject.name)),
+        *(
+            ["export", name, digest]
+            for name, digest in _exports(subject.controller, f"controller_{subject.name}")
+        ),
         ["versions", versions, ""],
     ]
     return Section(
         "What this rests on",
         table=table(["", "", "SHA-256"], rows, widths=["auto", "1fr", "auto"], codes=[2]),
-        notes=("Exports: as 'clearloop export' writes them under these names, in double precision.",),
+        notes=(
+            "Exports: as 'clearloop export' writes them with --out and these names, in double precision.",
+        ),
     )
 
 

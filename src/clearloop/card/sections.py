@@ -75,6 +75,6 @@ class Card:
     """of each output: pieces between which lines may break"""
     lines: tuple[str, ...]
     """below the equations: units, limits, setpoints"""
-    rows: tuple[tuple[Section, ...], ...]
-    """from top to bottom: one section, or two side by side"""
+    rows: tuple[tuple[tuple[Section, ...], ...], ...]
+    """from top to bottom, each of one column of sections, or of two side by side"""
     signatures: tuple[str, ...] = field(default=("Made and checked by", "Approved by"))

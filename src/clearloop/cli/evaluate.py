@@ -8,11 +8,12 @@ import typer
 
 from clearloop.cli.model_free import evaluate_on_batch
 from clearloop.cli.options import (
-    ControllerFile,
+    ControllerName,
     Json,
     Seed,
-    TaskName,
+    controller_file,
     find_surrogate,
+    find_task,
     load_controller,
     print_json,
 )
@@ -30,8 +31,11 @@ MOST_STARTS = 2**20
 
 
 def evaluate(
-    controller: ControllerFile,
-    task: TaskName,
+    controller: ControllerName,
+    task: Annotated[
+        str | None,
+        typer.Option(help="A built-in task or a task file; the run's, if not given.", metavar="TASK"),
+    ] = None,
     on: Annotated[
         str,
         typer.Option(
@@ -40,7 +44,7 @@ def evaluate(
     ] = "system",
     run: Annotated[
         Path | None,
-        typer.Option(help="A run directory, for its surrogate or its batch.", metavar="DIR"),
+        typer.Option(help="A run directory, for its task, its surrogate or its batch.", metavar="DIR"),
     ] = None,
     data: Annotated[
         list[Path] | None,
@@ -66,15 +70,17 @@ def evaluate(
 
     On the batch: fitted Q evaluation, its standard error over an ensemble; it cannot count failures.
 
-    Example: clearloop evaluate examples/published/gprl.json --task cartpole
+    On the model of a run: by the models that judged its front, so that figures compare with the front's.
+
+    Examples: clearloop evaluate examples/published/gprl.json --task cartpole, or:
+    clearloop evaluate edited.json --run runs/demo --on model
     """
     from clearloop.evaluation import evaluate as score
-    from clearloop.task import Task
 
     if on not in ("system", "model", "batch"):
         raise ClearloopError(f"--on {on}: expected system, model or batch")
-    the_task = Task.load(task)
-    the_controller = load_controller(controller, the_task)
+    the_task = find_task(task, run)
+    the_controller = load_controller(controller_file(controller, run), the_task)
     if on == "batch":
         value = evaluate_on_batch(
             the_controller,
@@ -91,10 +97,12 @@ def evaluate(
         raise ClearloopError(f"--on {on}: takes no --data, which is for --on batch")
     plans = the_controller.kind == "planner"  # which takes its time
     with progress("Planning") if plans else nullcontext() as tell:
+        surrogate = find_surrogate(on, run, the_task)
         result = score(
             the_controller,
             the_task,
-            surrogate=find_surrogate(on, run, the_task),
+            surrogate=surrogate,
+            members=None if surrogate is None else surrogate.judge_members,
             starts=_situations(starts, the_task, run if on == "model" else None),
             progress=(lambda share: tell(share, "")) if tell else None,
         )
@@ -108,17 +116,16 @@ def evaluate(
 
 
 def _situations(text: str, task: "Task", run: Path | None) -> "Scenarios | NDArray[float64] | int":
-    """For a model of a task whose starts come from the log: rows of the log, always the same."""
-    import numpy as np
-
+    """For a model of a task whose starts come from the log: the rows that the run judged its front by."""
     from clearloop.data import Batch
-    from clearloop.plants.scenarios import Scenarios
+    from clearloop.runs import RunDirectory
+    from clearloop.runs.judgement import judging_starts
 
     starts = _starts(text, task)
     if not isinstance(starts, int) or task.start_box is not None or run is None:
         return starts
     batch = Batch.load(run / "batch.parquet", task)
-    return Scenarios.drawn(task, batch, starts, np.random.default_rng(0))
+    return judging_starts(RunDirectory(run), task, batch, starts)
 
 
 def _starts(text: str, task: "Task") -> "NDArray[float64] | int":

@@ -24,6 +24,39 @@ On = Annotated[
     ),
 ]
 Run = Annotated[Path | None, typer.Option("--run", help="A run directory, for its surrogate.", metavar="DIR")]
+ControllerName = Annotated[
+    str, typer.Argument(help="A controller file, or a number of the run's front.", metavar="CONTROLLER")
+]
+RunFolder = Annotated[
+    Path, typer.Option("--run", help="The run directory that it belongs to.", metavar="RUN")
+]
+
+
+def find_task(name: str | None, run: Path | None) -> "Task":
+    """By its name or its file, or that of a run."""
+    from clearloop.runs import RunDirectory
+    from clearloop.task import Task
+
+    if name is not None:
+        return Task.load(name)
+    if run is None:
+        raise ClearloopError("give --task TASK, or --run DIR, the run whose task it is")
+    return Task.model_validate(RunDirectory(run).describe()["task"])
+
+
+def controller_file(name: str, run: Path | None) -> Path:
+    """A file, or a controller of a run by its number, such as 003."""
+    file = Path(name)
+    if run is None:
+        return file
+    known = run / "controllers" / f"{name}.json"
+    if not file.exists() and known.exists():
+        return known
+    if not file.exists() and not file.suffix:
+        numbers = sorted(one.stem for one in (run / "controllers").glob("*.json"))
+        hint = f"this run has {', '.join(numbers)}" if numbers else "this run has none"
+        raise ClearloopError(f"{name}: no controller file, and no controller of {run}; {hint}")
+    return file
 
 
 def print_json(document: Any) -> None:

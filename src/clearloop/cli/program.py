@@ -11,6 +11,7 @@ import typer
 
 import clearloop
 from clearloop.cli.bench import bench
+from clearloop.cli.card import card
 from clearloop.cli.data import data
 from clearloop.cli.demo import demo
 from clearloop.cli.evaluate import evaluate
@@ -18,6 +19,7 @@ from clearloop.cli.export import export
 from clearloop.cli.init import init
 from clearloop.cli.learn import learn
 from clearloop.cli.model import model
+from clearloop.cli.refine import refine
 from clearloop.cli.report import report
 from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
@@ -66,6 +68,8 @@ app.command()(learn)
 app.command()(bench)
 app.command()(show)
 app.command()(report)
+app.command()(card)
+app.command()(refine)
 app.command()(evaluate)
 app.command()(simulate)
 app.command()(export)

@@ -3,6 +3,7 @@
 from clearloop.diagnosis.coverage import Coverage, Region, cover
 from clearloop.diagnosis.diagnosis import Diagnosis, aimed, diagnose
 from clearloop.diagnosis.linearisation import Linearisation, linearise
+from clearloop.diagnosis.margins import Margin, Margins, find_margins
 from clearloop.diagnosis.modes import Mode
 from clearloop.diagnosis.robustness import Disturbance, Robustness, Sensitivity, disturb
 from clearloop.diagnosis.starts import StartMap, map_starts
@@ -13,6 +14,8 @@ __all__ = [
     "Diagnosis",
     "Disturbance",
     "Linearisation",
+    "Margin",
+    "Margins",
     "Mode",
     "Region",
     "Robustness",
@@ -23,6 +26,7 @@ __all__ = [
     "cover",
     "diagnose",
     "disturb",
+    "find_margins",
     "linearise",
     "map_starts",
     "step_responses",

@@ -14,6 +14,7 @@ import numpy as np
 from clearloop.controllers import Controller
 from clearloop.data.cells import Floats
 from clearloop.diagnosis.law import Law
+from clearloop.diagnosis.loop import closed_loop
 from clearloop.diagnosis.modes import Mode, find_modes
 from clearloop.diagnosis.rounding import rounded
 from clearloop.diagnosis.slopes import find_slopes
@@ -45,16 +46,29 @@ class Linearisation:
     at_rest: bool
     smooth: bool
     """False: the controller has a kink or a jump there, and the eigenvalues do not hold"""
-    states: Floats
-    """[S, S] U: the next state by the present one"""
-    actions: Floats
-    """[S, A] V: the next state by the present action"""
-    gains: Floats
-    """[A, S] C: the action by the present state"""
+    moves: Floats
+    """[S, H, S + A] the next state by everything that the loop looks back on, the present first"""
+    law: Floats
+    """[A, H, S + A] the action by the same"""
     memory: int
     """past states and actions that the loop needs besides the present states"""
     modes: tuple[Mode, ...]
     """of the closed loop, the slowest first"""
+
+    @property
+    def states(self) -> Floats:
+        """[S, S] U: the next state by the present one"""
+        return self.moves[:, 0, : len(self.task.states)]
+
+    @property
+    def actions(self) -> Floats:
+        """[S, A] V: the next state by the present action"""
+        return self.moves[:, 0, len(self.task.states) :]
+
+    @property
+    def gains(self) -> Floats:
+        """[A, S] C: the action by the present state"""
+        return self.law[:, 0, : len(self.task.states)]
 
     @property
     def stable(self) -> bool | None:
@@ -126,7 +140,7 @@ class _Loop:
             self._system_slopes(point),
             find_slopes(self._act, self._window(point), SMALL * self.sizes),
         )
-        matrix = _closed_loop(moves, law.values, s)
+        matrix = closed_loop(moves, law.values)
         return Linearisation(
             task=self.task,
             aims=self.law.aims[0],
@@ -135,9 +149,8 @@ class _Loop:
             drift=self._move(self._window(point)[None])[0] - point[:s],
             at_rest=at_rest,
             smooth=law.smooth,
-            states=moves[:, 0, :s],
-            actions=moves[:, 0, s:],
-            gains=law.values[:, 0, :s],
+            moves=moves,
+            law=law.values,
             memory=len(matrix) - s,
             modes=find_modes(matrix, self.task.dt),
         )
@@ -176,22 +189,3 @@ class _Loop:
     def _system_slopes(self, point: Floats) -> Floats:
         step = LONG if self.coarse else SMALL
         return find_slopes(self._move, self._window(point), step * self.sizes).values
-
-
-def _closed_loop(moves: Floats, law: Floats, s: int) -> Floats:
-    """What a step does to states and past, from slopes [S, H, W] of the system and [A, H, W] of the law.
-
-    The past is as long as somebody reads it; what nobody reads would only add eigenvalues of 0.
-    """
-    _, rows, width = moves.shape
-    moves, law = moves.reshape(s, -1), law.reshape(-1, rows * width)
-    chosen = np.arange(s, width)
-    matrix = np.eye(rows * width, k=-width)  # what is present now is past then
-    matrix[:s] = moves + moves[:, chosen] @ law
-    if rows > 1:
-        matrix[width + chosen] = law
-    read = np.vstack([moves, law]).any(axis=0).reshape(rows, width)
-    deepest = np.where(read.any(axis=0), rows - 1 - np.argmax(read[::-1], axis=0), 0)
-    kept = np.arange(rows)[:, None] <= deepest
-    kept[0, chosen] = False
-    return matrix[np.ix_(kept.ravel(), kept.ravel())]

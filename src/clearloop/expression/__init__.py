@@ -18,7 +18,7 @@ from clearloop.expression.parsing import parse
 from clearloop.expression.printing import to_text
 from clearloop.expression.simplification import simplify
 from clearloop.expression.symbolic import to_sympy
-from clearloop.expression.typesetting import to_latex
+from clearloop.expression.typesetting import to_latex, to_typst
 
 __all__ = [
     "OPERATIONS",
@@ -41,5 +41,6 @@ __all__ = [
     "to_latex",
     "to_sympy",
     "to_text",
+    "to_typst",
     "variables",
 ]

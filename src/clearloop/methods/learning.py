@@ -1,6 +1,7 @@
 """From a batch to a front of controllers: rounds of search until the budget is spent, then the judgement."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def learn(
     """
     if value not in VALUES:
         raise ClearloopError(f"value {value}: expected {' or '.join(VALUES)}")
-    model_rng, search_rng, judge_rng = rng.spawn(3)
+    model_rng, search_rng, judge_rng = streams(rng)
     if surrogate is None:
         surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
         if not force and (reasons := trust(task, batch, surrogate).refusals):
@@ -67,6 +68,17 @@ def learn(
     if from_batch is not None:
         found, score = best_few(found), batch_score(task, batch, rng=value_rng)
     return judge(method.name, found, task, batch, surrogate, steps=problem.spent, rng=judge_rng, score=score)
+
+
+class Streams(NamedTuple):
+    model: np.random.Generator
+    search: np.random.Generator
+    judge: np.random.Generator
+
+
+def streams(rng: np.random.Generator) -> Streams:
+    """What the parts of `learn` draw from."""
+    return Streams(*rng.spawn(3))
 
 
 def snapshot(search: Search, problem: Problem) -> State:

@@ -45,10 +45,15 @@ class LinearModel:
     """[S + A] standard deviations of states, half the ranges of actions"""
 
     @property
+    def slopes(self) -> Floats:
+        """[S, H, S + A] the same, row by row"""
+        return self.gains.reshape(len(self.task.states), self.history, -1)
+
+    @property
     def matrices(self) -> tuple[Floats, Floats]:
         """U [n, n] and V [n, A], with the past among the states: n = H S + (H − 1) A, named by `names`."""
         s, a, h = len(self.task.states), len(self.task.actions), self.history
-        blocks = self.gains.reshape(s, h, s + a)
+        blocks = self.slopes
         past = s * h
         u, v = np.zeros((past + a * (h - 1),) * 2), np.zeros((past + a * (h - 1), a))
         u[:s, :past] = blocks[:, :, :s].reshape(s, -1)
@@ -70,7 +75,7 @@ class LinearModel:
     def rest(self, wanted: Flags) -> tuple[Floats, Floats]:
         """Deviations [S] and actions [A] at which it stays as it is, nearest to 0 in the `wanted` states."""
         s, a = len(self.task.states), len(self.task.actions)
-        static = self.gains.reshape(s, -1, s + a).sum(axis=1)
+        static = self.slopes.sum(axis=1)
         scale = self.sizes * np.append(np.where(wanted, 1.0, FREE), np.full(a, FREE))
         kept = np.hstack([np.eye(s) - static[:, :s], -static[:, s:]]) * scale
         point = scale * np.linalg.lstsq(kept, self.constant)[0]

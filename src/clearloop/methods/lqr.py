@@ -78,6 +78,16 @@ class Design:
         return Equation(name=self.title, outputs=sums)
 
     @property
+    def law(self) -> Floats:
+        """[A, H, S + A] the action by the window, the present first; of the present actions nothing"""
+        model = self.model
+        s, a, h = len(model.task.states), len(model.task.actions), model.history
+        law = np.zeros((a, h, s + a))
+        law[:, :, :s] = -self.gain[:, : h * s].reshape(a, h, s)
+        law[:, 1:, s:] = -self.gain[:, h * s :].reshape(a, h - 1, a)
+        return law
+
+    @property
     def title(self) -> str:
         """One line, with the closed loop's eigenvalues as far as they fit."""
         text = f"LQR; closed loop: {', '.join(map(_complex, self.eigenvalues))}"

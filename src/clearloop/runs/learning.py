@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from time import perf_counter
 
-import numpy as np
-
 from clearloop.controllers import save
 from clearloop.data import Batch
 from clearloop.methods import Method, Problem, Result, Search, learn
@@ -13,6 +11,7 @@ from clearloop.runs.checkpoint import read_state, write_state
 from clearloop.runs.directory import RunDirectory
 from clearloop.runs.front import Front, Known
 from clearloop.runs.interruption import Interruption
+from clearloop.runs.judgement import method_rng
 from clearloop.runs.ledger import Ledger
 from clearloop.runs.planned import Scored
 from clearloop.runs.published import score_published
@@ -55,7 +54,7 @@ def run_method(
         task,
         batch,
         method,
-        rng=np.random.default_rng([seed, 2]),  # [seed] drew the batch, [seed, 1] the model
+        rng=method_rng(seed),
         budget=budget,
         value=value,
         surrogate=surrogate,

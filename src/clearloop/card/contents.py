@@ -1,0 +1,108 @@
+"""What the card of a controller says, from the formula to the signatures."""
+
+from pathlib import Path
+
+from clearloop.card.behaviour import costs, coverage, robustness, starts
+from clearloop.card.equations import equations
+from clearloop.card.evidence import evidence
+from clearloop.card.loop import gains, small_deviations
+from clearloop.card.phrases import number
+from clearloop.card.pictures import as_svg
+from clearloop.card.sections import Card, Cell, Formula, Section, table
+from clearloop.card.subject import Subject, examine
+from clearloop.card.words import Said, explain_parts
+from clearloop.controllers import Fuzzy
+from clearloop.expression import Expression, to_text
+from clearloop.report.rules import draw_rules, ranges_of
+from clearloop.report.sentences import rounded, sentences
+from clearloop.runs import RunDirectory
+
+LONGEST = 36  # characters of a term that is typeset
+
+
+def contents(file: Path, run: RunDirectory) -> Card:
+    """Of the controller in this file, with what its run knows. Some seconds."""
+    subject = examine(file, run)
+    controller, task = subject.controller, subject.task
+    above = (*_warnings(subject), *_parts(subject), *_rules(subject))
+    left = gains(subject), starts(subject), coverage(subject)
+    right = small_deviations(subject), robustness(subject), costs(subject)
+    kind = f"{controller.kind}, complexity {controller.complexity}"
+    return Card(
+        title=f"Controller {subject.name}",
+        kind=f"{kind} · task {task.name} · run {run.path.name}",
+        name=controller.name or "",
+        equations=equations(controller),
+        lines=_lines(subject),
+        rows=((above,), (left, right), ((evidence(subject),),)),
+    )
+
+
+def _warnings(subject: Subject) -> list[Section]:
+    doubts = [sentences(doubt["message"]) for doubt in subject.description.get("doubts", [])]
+    return [Section("By force: this data cannot support a controller", tuple(doubts))] if doubts else []
+
+
+def _lines(subject: Subject) -> tuple[str, ...]:
+    controller, task = subject.controller, subject.task
+    units = [f"{name} in {unit}" for name, unit in controller.units.items() if unit]
+    every = f"A new action every {controller.dt or task.dt:g} s"
+    words = [*controller.limit_words(), *controller.setpoint_words()]
+    said = [f"{', '.join(units)}." if units else "", f"{every}.", *words]
+    return (" ".join(line for line in said if line),)
+
+
+def _parts(subject: Subject) -> list[Section]:
+    controller, found = subject.controller, []
+    for action in controller.actions:
+        said = list(explain_parts(controller, action, subject.experience))
+        usual, long = any(one.usual for one in said), any(_is_long(one.what) for one in said)
+        unit = controller.unit(action).strip()
+        header = [
+            "",
+            "what it does",
+            *([f"in most of the log{f' ({unit})' if unit else ''}"] if usual else []),
+        ]
+        of = f" of {action}" if len(controller.actions) > 1 else ""
+        found.append(
+            Section(
+                f"What each part{of} does",
+                table=table(
+                    header,
+                    [_row(one, usual) for one in said],
+                    numbers=[2] if usual else [],
+                    widths=["2fr" if long else "auto", "3fr", "auto"][: len(header)],
+                ),
+                notes=("In most of the log: what it adds in nine of ten logged rows.",) if usual else (),
+            )
+        )
+    return found
+
+
+def _is_long(what: Expression | str) -> bool:
+    """Too long for one line of its column: then it is text, which breaks."""
+    return not isinstance(what, str) and len(to_text(what)) > LONGEST
+
+
+def _typeset(what: Expression | str) -> str | Formula:
+    if isinstance(what, str):
+        return what
+    return rounded(to_text(what)) if _is_long(what) else Formula.of(what)
+
+
+def _row(said: Said, usual: bool) -> list[str | Cell]:
+    row: list[str | Cell] = [
+        Cell(_typeset(said.what)),
+        Cell(said.does, indent=said.level, strong=said.does.endswith(":")),
+    ]
+    if usual:
+        row.append(" … ".join(number(end, 3) for end in said.usual) if said.usual else "")
+    return row
+
+
+def _rules(subject: Subject) -> list[Section]:
+    if not isinstance(subject.controller, Fuzzy):
+        return []
+    figure = draw_rules(subject.controller, subject.task, ranges_of(subject.batch, subject.task))
+    caption = "Where each rule fits, feature by feature over the logged range, and what it asks for alone."
+    return [Section("The rules", figure=as_svg(figure), caption=caption)]

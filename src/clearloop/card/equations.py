@@ -1,0 +1,106 @@
+"""The formula of each kind of controller, in pieces between which lines may break."""
+
+from clearloop.card.sections import Formula
+from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
+from clearloop.controllers.pid import Loops
+from clearloop.controllers.reading import read_variable
+from clearloop.expression import OPERATIONS, Call, Expression, Variable, parse, to_latex, to_typst
+
+Pieces = tuple[Formula, ...]
+
+
+def equations(controller: Controller) -> tuple[Pieces, ...]:
+    """One for each action, and what is common to them; nothing for kinds that no formula can show."""
+    if isinstance(controller, Equation):
+        return tuple(_sum(action, controller.formula(action)) for action in controller.actions)
+    if isinstance(controller, Linear):
+        lines = controller.summary.split("; ")
+        texts = [line.partition(" = ")[2] or line for line in lines]
+        return tuple(map(_sum, controller.actions, map(parse, texts)))
+    if isinstance(controller, PID):
+        dt = controller.dt or 1.0
+        return tuple(_loops(action, output, dt) for action, output in controller.outputs.items())
+    if isinstance(controller, Fuzzy):
+        bases = controller.outputs.items()
+        return (*(_rules(action, base.scale, base.alpha) for action, base in bases), _membership())
+    return ()
+
+
+def _sum(action: str, formula: Expression) -> Pieces:
+    """`force =`, then one piece for each term with its sign."""
+    return (_left(action), *_signed(formula))
+
+
+def _signed(formula: Expression) -> list[Formula]:
+    match formula:
+        case Call(operation, (x, y)) if operation.name in ("add", "sub"):
+            return [*_signed(x), _with_sign(operation.symbol, y)]
+    return [Formula.of(formula)]
+
+
+def _with_sign(sign: str, term: Expression) -> Formula:
+    """As it is set after whatever stands before it."""
+    before = Variable("x")
+    name = {"+": "add", "-": "sub"}[sign]
+    whole = Formula.of(Call(OPERATIONS[name], (before, term)))
+    latex, typst, text = (text.removeprefix("x ") for text in (whole.latex, whole.typst, whole.text))
+    return Formula(f"{{}} {latex}", f'"" {typst}', text)  # after nothing, a sign stands apart from its term
+
+
+def _loops(action: str, output: Loops, dt: float) -> Pieces:
+    """In seconds: e is setpoint - value, and the integrals are sums over the last steps."""
+    pieces = [_left(action)]
+    for loop in output.loops:
+        name = Variable(read_variable(loop.input).name)
+        latex, typst, back = to_latex(name), to_typst(name), f"{loop.window * dt:.4g}"
+        error = Formula(rf"e_{{{latex}}}", f"e_({typst})", f"e({name})")
+        integral = Formula(
+            rf"\int_{{t-{back}\,\mathrm{{s}}}}^{{t}} {error.latex} \, \mathrm{{d}}t",
+            f'integral_(t-{back} "s")^t {error.typst} thin dif t',
+            f"integral of {error.text}",
+        )
+        rate = Formula(rf"\dot{{e}}_{{{latex}}}", f"dot(e)_({typst})", f"rate of {error.text}")
+        gain = output.scale * loop.weight
+        for factor, what in ((loop.kp, error), (loop.ki / dt, integral), (loop.kd * dt, rate)):
+            if gain * factor:
+                pieces.append(_product(gain * factor, what, first=len(pieces) == 1))
+    if output.bias:
+        pieces.append(_product(output.bias, Formula("", "", ""), first=len(pieces) == 1))
+    return tuple(pieces)
+
+
+def _product(factor: float, what: Formula, *, first: bool) -> Formula:
+    sign, size = ("-" if factor < 0 else "" if first else "+"), f"{abs(factor):.4g}"
+    latex, typst = ("", "") if first else ("{} ", '"" ')  # after nothing, a sign stands apart from its term
+    return Formula(
+        rf"{latex}{sign} {size} \, {what.latex}",
+        f"{typst}{sign} {size} thin {what.typst}",
+        f"{sign} {size} {what.text}".strip(),
+    )
+
+
+def _rules(action: str, scale: float, alpha: float) -> Pieces:
+    size, steep = f"{scale:.4g}", f"{alpha:.4g}"
+    return (
+        _left(action),
+        Formula(
+            rf"{size} \, \tanh\left({steep} \, \frac{{\sum_i m_i \, o_i}}{{\sum_i m_i}}\right),",
+            f"{size} thin tanh ({steep} thin frac(sum_i m_i thin o_i, sum_i m_i)),",
+            f"{size} tanh({steep} sum(m o)/sum(m)),",
+        ),
+    )
+
+
+def _membership() -> Pieces:
+    return (
+        Formula(
+            r"m_i = \exp\left(-\sum_j \frac{(s_j - c_{ij})^2}{2 \, w_{ij}^2}\right)",
+            "m_i = exp (-sum_j frac((s_j - c_(i j))^2, 2 thin w_(i j)^2))",
+            "m = exp(-sum((s - c)**2/(2 w**2)))",
+        ),
+    )
+
+
+def _left(action: str) -> Formula:
+    name = Variable(action)
+    return Formula(f"{to_latex(name)} =", f"{to_typst(name)} =", f"{action} =")

@@ -1,0 +1,143 @@
+"""What each part of a controller does, in words: terms of formulas, gains, loops, rules."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from clearloop.card.phrases import TIMES, condition_words, number, quantity, signed, variable_words
+from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
+from clearloop.controllers.fuzzy import Rule
+from clearloop.controllers.pid import Loop
+from clearloop.controllers.reading import read_variable
+from clearloop.diagnosis.terms import Experience, Part, Term, split_terms
+from clearloop.expression import Call, Expression, Number, Variable
+
+NEGLIGIBLE = 1e-6  # of the steepest slope of a term
+
+
+class Said(NamedTuple):
+    """A line of the table of what the parts do."""
+
+    what: Expression | str
+    does: str
+    usual: tuple[float, float] | None = None
+    """what it adds in most rows of the log"""
+    level: int = 0
+    """how deep inside conditions it stands"""
+
+
+def explain_parts(controller: Controller, action: str, experience: Experience) -> Iterator[Said]:
+    """Of what chooses one action."""
+    if isinstance(controller, Equation):
+        yield from _parts(split_terms(controller.formula(action)), controller, action, experience, 0)
+    elif isinstance(controller, Linear):
+        for name, gain in controller.gains[action].items():
+            yield _term(Term(gain, read_variable(name)), controller, action, experience, 0)
+    elif isinstance(controller, PID):
+        output = controller.outputs[action]
+        for loop in output.loops:
+            yield from _loop(loop, output.scale, controller, action)
+        if output.bias:
+            does = f"always adds {quantity(output.bias, controller.unit(action).strip())}"
+            yield Said("bias", does)
+    elif isinstance(controller, Fuzzy):
+        base = controller.outputs[action]
+        for place, rule in enumerate(base.rules, 1):
+            pull = base.scale * math.tanh(base.alpha * rule.then)
+            yield Said(f"rule {place}", _rule(rule, pull, controller, action))
+        scale = quantity(base.scale, controller.unit(action).strip())
+        mean = f"{number(base.alpha)} {TIMES} the mean output of the rules, weighted by how well each fits"
+        yield Said("together", f"{scale} {TIMES} tanh of {mean}")
+    else:
+        yield Said("", controller.summary)
+
+
+def _parts(
+    parts: tuple[Part, ...], controller: Controller, action: str, experience: Experience, level: int
+) -> Iterator[Said]:
+    if not parts:
+        yield Said(Number(0.0), "nothing", None, level)
+    for part in parts:
+        if isinstance(part, Term):
+            yield _term(part, controller, action, experience, level)
+            continue
+        condition = condition_words(part.condition, controller)
+        yield Said("", f"if {condition}:", None, level)
+        yield from _parts(part.then, controller, action, experience, level + 1)
+        yield Said("", "otherwise:", None, level)
+        yield from _parts(part.otherwise, controller, action, experience, level + 1)
+
+
+def _term(term: Term, controller: Controller, action: str, experience: Experience, level: int) -> Said:
+    formula, unit = term.formula, controller.unit(action).strip()
+    if isinstance(term.core, Number):
+        return Said(formula, f"always adds {quantity(term.factor, unit)}", None, level)
+    usual = experience.range(formula)
+    if isinstance(term.core, Variable):
+        verb = "rises" if term.factor > 0 else "falls"
+        size = quantity(abs(term.factor), unit)
+        does = f"{action} {verb} by {size} {_for_each(term.core, controller)}"
+        return Said(formula, does, usual, level)
+    slopes = experience.slopes(formula)
+    steepest = max(map(abs, slopes.values()), default=0.0)
+    clear = {v: slope for v, slope in slopes.items() if abs(slope) > NEGLIGIBLE * steepest}
+    near = " and ".join(
+        f"{signed(slope)} {unit}".rstrip() + f" {_for_each(variable, controller)}"
+        for variable, slope in clear.items()
+    )
+    does = f"at the operating point {near}" if near else "nothing for small deviations: it grows with larger"
+    return Said(formula, does + _bounds(term, unit), usual, level)
+
+
+def _for_each(variable: Variable, controller: Controller) -> str:
+    per = controller.unit(variable.name).strip() or "unit"
+    return f"for each {per} of {variable_words(variable)}"
+
+
+def _bounds(term: Term, unit: str) -> str:
+    """Where a term levels off, if its outermost function says so."""
+    match term.core:
+        case Call(operation, _) if operation.name in ("tanh", "sin", "cos", "sign"):
+            return f"; never beyond ± {quantity(abs(term.factor), unit)}"
+        case Call(operation, (_, Number(low), Number(high))) if operation.name == "clip":
+            ends = sorted((term.factor * low, term.factor * high))
+            return f"; limited to {number(ends[0])} … {quantity(ends[1], unit)}"
+        case Call(operation, (_, Number(bound))) if operation.name in ("min", "max"):
+            most = (operation.name == "min") == (term.factor > 0)
+            return f"; {'at most' if most else 'at least'} {quantity(term.factor * bound, unit)}"
+    return ""
+
+
+def _loop(loop: Loop, scale: float, controller: Controller, action: str) -> Iterator[Said]:
+    """Of the error setpoint - value, in seconds where the controller knows its own."""
+    name, unit, dt = read_variable(loop.input).name, controller.unit(action).strip(), controller.dt or 1.0
+    time = "s" if controller.dt else "step"
+    per = controller.unit(name).strip() or "unit"
+    aim = "its setpoint" if name in controller.setpoint or name in controller.follows else "0"
+    gain = scale * loop.weight
+    if loop.kp:
+        yield Said(
+            f"{name}: P",
+            f"{signed(gain * loop.kp)} {unit} for each {per} that {name} is below {aim}",
+        )
+    if loop.ki:
+        window = quantity(loop.window * dt, time)
+        yield Said(
+            f"{name}: I",
+            f"{signed(gain * loop.ki / dt)} {unit} for each {per} below, for each {time}"
+            f" that it has been so, in the last {window}",
+        )
+    if loop.kd:
+        yield Said(
+            f"{name}: D",
+            f"{signed(gain * loop.kd * dt)} {unit} for each {per}/{time} that {name} falls",
+        )
+
+
+def _rule(rule: Rule, pull: float, controller: Controller, action: str) -> str:
+    premise = " and ".join(
+        f"{variable_words(read_variable(name))} is about {number(term.center)} ± "
+        + quantity(term.width, controller.unit(read_variable(name).name).strip())
+        for name, term in rule.premise.items()
+    )
+    return f"if {premise}, then {action} {signed(pull)} {controller.unit(action).strip()}".rstrip()

@@ -1,0 +1,43 @@
+"""`clearloop card`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clearloop.cli.options import ControllerName, RunFolder, controller_file
+from clearloop.cli.terminal import progress
+from clearloop.errors import ClearloopError
+
+
+def card(
+    controller: ControllerName,
+    run: RunFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write it; both kinds into the run directory if not given.",
+            metavar="FILE.html|FILE.pdf",
+        ),
+    ] = None,
+) -> None:
+    """Write the sign-off sheet of a controller: two pages at most, for a browser and for print.
+
+    Formula and what each part does, gains and margins, starts, disturbances, costs, and what it all rests on.
+
+    Examples: clearloop card 003 --run runs/demo, or: clearloop card mine.json --run runs/demo --out mine.pdf
+    """
+    from clearloop.card.contents import contents
+    from clearloop.card.writing import write_card
+    from clearloop.runs import RunDirectory
+
+    directory = RunDirectory(run)
+    file = controller_file(controller, run)
+    if out is not None and out.suffix.lower() not in (".html", ".pdf"):
+        raise ClearloopError(f"--out {out}: expected a name that ends in .html or .pdf")
+    with progress("Card") as tell:
+        tell(0.0, "examining the controller")
+        made = contents(file, directory)
+    for path in [out] if out else [run / f"card-{file.stem}{kind}" for kind in (".html", ".pdf")]:
+        write_card(made, path)
+        typer.echo(f"Card       {path}")

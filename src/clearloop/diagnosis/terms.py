@@ -1,0 +1,113 @@
+"""A formula as what it adds up: terms, each with its constant factor, and choices between sums of terms.
+
+For people: constants are multiplied out, which is not how the formula is evaluated, but what it comes to.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clearloop.data import Batch
+from clearloop.data.cells import Floats
+from clearloop.data.setpoints import setpoint_rows
+from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, evaluate, simplify, variables
+from clearloop.task import Task
+
+ROWS = 1_000  # of the log, evenly spaced, that terms are tried on
+SHARE = 0.9  # of them that lie in a term's usual range
+SMALL = 1e-4  # of differences, in spreads
+
+
+@dataclass(frozen=True)
+class Term:
+    factor: float
+    core: Expression
+    """what is multiplied with it; 1 for a constant"""
+
+    @property
+    def formula(self) -> Expression:
+        return simplify(Call(OPERATIONS["mul"], (Number(self.factor), self.core)))
+
+
+@dataclass(frozen=True)
+class Choice:
+    condition: Expression
+    then: "tuple[Term | Choice, ...]"
+    otherwise: "tuple[Term | Choice, ...]"
+
+
+Part = Term | Choice
+
+
+def split_terms(formula: Expression, factor: float = 1.0) -> tuple[Part, ...]:
+    """Times a factor. None of the parts is 0."""
+    match formula:
+        case Number(value):
+            return (Term(factor * value, Number(1.0)),) if value * factor else ()
+        case Call(operation, (x, y)) if operation.name in ("add", "sub"):
+            sign = -1.0 if operation.name == "sub" else 1.0
+            return (*split_terms(x, factor), *split_terms(y, sign * factor))
+        case Call(operation, (x,)) if operation.name == "neg":
+            return split_terms(x, -factor)
+        case Call(operation, (Number(value), x)) if operation.name == "mul":
+            return split_terms(x, factor * value)
+        case Call(operation, (x, Number(value))) if operation.name == "mul":
+            return split_terms(x, factor * value)
+        case Call(operation, (x, Number(value))) if operation.name == "div" and abs(value) > SMALL:
+            return split_terms(x, factor / value)
+        case Call(operation, (p, x, y)) if operation.name == "if":
+            return (Choice(p, split_terms(x, factor), split_terms(y, factor)),)
+    return (Term(factor, formula),) if factor else ()
+
+
+class Experience:
+    """What the variables of formulas were in a log, and where the loop rests."""
+
+    def __init__(self, task: Task, batch: Batch, point: Floats, action: Floats, aims: Floats) -> None:
+        """`point` [S], `action` [A] and setpoints `aims` [S]: where the loop rests."""
+        self.task = task
+        s = len(task.states)
+        rows = np.linspace(0, len(batch.states) - 1, min(ROWS, len(batch.states))).astype(np.int64)
+        known = setpoint_rows(task, batch.setpoints, len(batch.states))
+        self._logged = {name: batch.states[rows, j] for j, name in enumerate(task.state_names)}
+        self._logged |= {
+            name: np.nan_to_num(batch.actions[rows, j]) for j, name in enumerate(task.action_names)
+        }
+        self._aims = {name: known[rows, j] for j, name in enumerate(task.state_names)}
+        self._rest = dict(zip(task.scope.names, map(float, [*point, *action]), strict=True))
+        self._aim = dict(zip(task.state_names, map(float, aims[:s]), strict=True))
+        spread = [*batch.states.std(axis=0), *(np.ptp(task.action_limits, axis=1) / 2)]
+        self._spread = dict(zip(task.scope.names, (float(x) or 1.0 for x in spread), strict=True))
+
+    def slopes(self, formula: Expression) -> dict[Variable, float]:
+        """Where the loop rests: what a unit of each variable adds."""
+        rest = {variable: self._at_rest(variable) for variable in variables(formula)}
+        found = {}
+        for variable, value in rest.items():
+            step = SMALL * self._spread[variable.name]
+            up, down = (_evaluated(formula, rest | {variable: value + d}) for d in (step, -step))
+            found[variable] = (up - down) / (2 * step)
+        return found
+
+    def range(self, formula: Expression) -> tuple[float, float]:
+        """In the log, what most rows lie between. What was before a row is taken to be as in the row."""
+        names = variables(formula)
+        columns = [self._column(variable) for variable in names]
+        rows = zip(*columns, strict=True) if columns else [()]
+        values = [_evaluated(formula, dict(zip(names, map(float, row), strict=True))) for row in rows]
+        low, high = np.quantile(values, [(1 - SHARE) / 2, (1 + SHARE) / 2])
+        return float(low), float(high)
+
+    def _at_rest(self, variable: Variable) -> float:
+        aim = self._aim.get(variable.name, 0.0)
+        return aim if variable.part == "setpoint" else self._rest[variable.name] - aim
+
+    def _column(self, variable: Variable) -> Any:
+        aims = self._aims.get(variable.name, 0.0)
+        return aims if variable.part == "setpoint" else self._logged[variable.name] - aims
+
+
+def _evaluated(formula: Expression, values: Mapping[Variable, float]) -> float:
+    return float(evaluate(formula, dict(values)))

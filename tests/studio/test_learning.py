@@ -62,8 +62,7 @@ def test_a_run_is_learned_to_its_end(studio: Studio, client: TestClient) -> None
     assert studio.learner.busy is None
     (run,) = client.get("/api/runs").json()
     assert run["front"] == progress["front"]
-    assert begin(client, budget=QUICK, seed=1) == "pusher-2"
-    wait(client, "pusher-2", "finished")
+    assert studio.runs.free_name("pusher") == "pusher-2"
 
 
 def test_one_at_a_time_seen_growing_and_stopped(studio: Studio, client: TestClient) -> None:

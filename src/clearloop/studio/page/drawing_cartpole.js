@@ -1,0 +1,83 @@
+// A cart on its track with a pole on it. Lengths of the cart and the pole are the drawing's own.
+
+import { arrow, box, disc, figure, label, line, withUnit } from "./strokes.js";
+
+const MARGIN = 1.17; // of the track is seen
+
+export const drawCartpole = (context, { width, height, task, side, setpoint, colours, accent }) => {
+  const { theta: angle, rho: place } = Object.fromEntries(task.states.map((state) => [state.name, state]));
+  const track = place.box ?? place.range;
+  const middle = (track[0] + track[1]) / 2;
+  const scale = width / ((track[1] - track[0]) * MARGIN);
+  const across = (rho) => width / 2 + (rho - middle) * scale;
+  const floor = Math.round(height * 0.8);
+  const cart = { width: Math.min(96, Math.max(46, 0.42 * scale)) };
+  cart.height = 0.44 * cart.width;
+  cart.top = floor - cart.height - 0.16 * cart.width;
+  const length = Math.min(cart.top - 24, Math.max(1.0 * scale, 0.52 * height));
+
+  const drawFloor = () => {
+    box(context, 0, floor, width, height - floor, 0, colours.floor);
+    const aim = setpoint?.[place.name] ?? place.setpoint;
+    if (place.goal && aim !== null) {
+      const left = across(aim + place.goal[0]), wide = (place.goal[1] - place.goal[0]) * scale;
+      context.globalAlpha = 0.35;
+      box(context, left, floor, wide, 12, 0, colours.goal);
+      context.globalAlpha = 1;
+      line(context, left, floor, left, floor + 12, colours.goal, 2);
+      line(context, left + wide, floor, left + wide, floor + 12, colours.goal, 2);
+    }
+    if (aim !== null && aim !== undefined) {
+      context.fillStyle = colours.goal;
+      context.beginPath();
+      context.moveTo(across(aim), floor + 1);
+      context.lineTo(across(aim) - 7, floor + 13);
+      context.lineTo(across(aim) + 7, floor + 13);
+      context.fill();
+    }
+    line(context, across(track[0]), floor, across(track[1]), floor, colours.metal, 3);
+    for (let at = Math.ceil(track[0]); at <= track[1]; at += 1)
+      label(context, withUnit(String(at).replace("-", "−"), place.unit), across(at), floor + 25, colours.soft);
+    for (const [end, out] of [[track[0], -1], [track[1], 1]])
+      box(context, across(end) - (out < 0 ? 8 : 0), floor - 30, 8, 32, 2, colours.metal);
+  };
+
+  const drawPole = (theta, rho, colour, thick, dash) => {
+    const x = across(rho), tip = [x + length * Math.sin(theta), cart.top - length * Math.cos(theta)];
+    line(context, x, cart.top, ...tip, colour, thick, dash);
+    return tip;
+  };
+
+  drawFloor();
+  if (!side) return null;
+  const { theta, rho } = side.state, x = across(rho);
+  for (const limit of angle.box ?? [])
+    line(context, x, cart.top, x + 0.5 * length * Math.sin(limit), cart.top - 0.5 * length * Math.cos(limit),
+      colours.line, 1.5, [2, 6]);
+  const seen = side.seen ?? {};
+  if (Math.abs((seen.theta ?? theta) - theta) > 0.02 || Math.abs((seen.rho ?? rho) - rho) > 0.05)
+    drawPole(seen.theta, seen.rho, colours.soft, 2, [3, 7]);
+
+  for (const at of [-0.3, 0.3]) {
+    const hub = x + at * cart.width, radius = 0.13 * cart.width;
+    disc(context, hub, floor - radius, radius, colours.ink);
+    const turned = (rho * scale) / radius;
+    line(context, hub - 0.6 * radius * Math.cos(turned), floor - radius - 0.6 * radius * Math.sin(turned),
+      hub + 0.6 * radius * Math.cos(turned), floor - radius + 0.6 * radius * Math.sin(turned), colours.paper, 1.5);
+  }
+  box(context, x - cart.width / 2, cart.top, cart.width, cart.height, 6, side.failed ? colours.soft : colours.ink);
+  const tip = drawPole(theta, rho, side.failed ? colours.soft : accent, Math.max(6, 0.1 * cart.width));
+  disc(context, x, cart.top, 0.1 * cart.width, colours.paper);
+  disc(context, x, cart.top, 0.055 * cart.width, colours.ink);
+
+  const action = task.actions[0], force = side.action?.[action.name] ?? 0;
+  const full = Math.max(Math.abs(action.limits[0]), Math.abs(action.limits[1]));
+  const reach = Math.min(0.16 * width, 150) * (force / full), way = Math.sign(force);
+  if (!side.failed && Math.abs(force) > 0.005 * full) {
+    const from = x + way * (cart.width / 2 + 4), y = cart.top + cart.height / 2;
+    arrow(context, from, y, reach, 0, colours.force, 6);
+    label(context, withUnit(figure(force), action.unit), Math.min(width - 44, Math.max(44, from + reach / 2 + way * 8)),
+      y - 16, colours.force, { bold: true, size: 13 });
+  }
+  return { from: [x, cart.top], to: tip };
+};

@@ -1,0 +1,82 @@
+// From a batch to controllers: what to learn from, how, and how it goes.
+
+import * as api from "./api.js";
+import { button, choices, make } from "./dom.js";
+import { Progress } from "./progress.js";
+import { announce, trying } from "./notices.js";
+
+const METHODS = ["gprl", "fgprl", "fpsrl", "lqr", "pid", "psonn", "nfq"];
+const BUDGETS = ["quick", "standard"];
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
+
+const safe = (name) => name.replace(/\.csv$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 80);
+
+export class Learn {
+  constructor(place, studio) {
+    this.studio = studio;
+    this.batch = make("select", { id: "batch", name: "batch" });
+    this.method = make("select", { id: "method", name: "method" });
+    this.budget = make("select", { id: "budget", name: "budget" });
+    this.seed = make("input", { id: "seed", type: "number", min: 0, step: 1, value: 0 });
+    this.file = make("input", { type: "file", accept: ".csv,text/csv", class: "unseen", "aria-label": "A log as CSV",
+      onchange: () => this.#upload(this.file.files[0]) });
+    this.start = make("button", { type: "submit", class: "main" }, "Learn");
+    this.none = make("div", { class: "empty", hidden: true },
+      make("p", {}, "There is no batch for this task yet. Drive for some minutes and record it, or upload a log (CSV)."),
+      button("Go and play", () => studio.go("play"), { class: "main" }));
+    this.form = make("form", { class: "form", onsubmit: (event) => this.#begin(event) },
+      make("label", {}, make("span", {}, "Batch"), this.batch),
+      make("label", {}, make("span", {}, "Method"), this.method),
+      make("label", {}, make("span", {}, "Budget"), this.budget),
+      make("label", {}, make("span", {}, "Seed"), this.seed),
+      this.start);
+    this.progress = new Progress(studio);
+    place.append(make("h2", {}, "Learn from a batch"), this.none, this.form,
+      make("p", { class: "hint" }, make("label", { class: "button" }, "Upload a log (CSV)", this.file),
+        " A row for each observation: states, actions, and an episode column if there is more than one."),
+      this.progress.element);
+  }
+
+  forget() {
+    const { methods = METHODS, budgets = BUDGETS } = this.studio.state;
+    choices(this.method, methods.map((value) => ({ value, text: value })));
+    choices(this.budget, budgets.map((value) => ({ value, text: value })));
+  }
+
+  async enter({ batch, run } = {}) {
+    if (run) this.progress.follow(run);
+    await this.#list(batch);
+  }
+
+  async #list(wanted) {
+    const all = (await trying(api.batches)()) ?? [];
+    const own = all.filter((one) => one.task === this.studio.task.name);
+    this.none.hidden = own.length > 0;
+    this.form.hidden = !own.length;
+    choices(this.batch, own.map(({ name, rows, episodes }) =>
+      ({ value: name, text: `${name} (${rows.toLocaleString("en")} transitions, ${episodes} episodes)` })),
+    wanted ?? this.batch.value);
+  }
+
+  async #upload(file) {
+    if (!file) return;
+    const name = safe(file.name);
+    this.file.value = "";
+    const done = await trying(async () => {
+      if (!NAME.test(name)) throw new Error(`${file.name}: a batch needs a name of letters, digits, dots and dashes`);
+      return (await api.upload(this.studio.task.name, name, file)) ?? { name };
+    })();
+    if (!done) return;
+    await this.#list(done.name ?? name);
+    announce(`Uploaded ${name}`);
+  }
+
+  async #begin(event) {
+    event.preventDefault();
+    this.start.disabled = true;
+    const begun = await trying(api.learn)({ task: this.studio.task.name, batch: this.batch.value,
+      method: this.method.value, budget: this.budget.value, seed: Number(this.seed.value) });
+    this.start.disabled = false;
+    if (begun) this.progress.follow(begun.run);
+  }
+}

@@ -1,0 +1,68 @@
+// A run while it learns: how far it is, its last line, and the front as it grows.
+
+import * as api from "./api.js";
+import { button, make } from "./dom.js";
+import { FrontChart } from "./front.js";
+import { frontTable } from "./front_table.js";
+import { announce, complain, trying } from "./notices.js";
+
+const EVERY = 1000; // ms
+const WORDS = { running: "learning", finished: "finished", failed: "not learned", stopped: "stopped" };
+
+export class Progress {
+  #run = null;
+  #timer = null;
+
+  constructor(studio) {
+    this.studio = studio;
+    this.title = make("h3", { "aria-live": "polite" });
+    this.bar = make("progress", { max: 1, "aria-label": "Progress" });
+    this.line = make("p", { class: "line" });
+    this.stop = button("Stop", trying(() => api.stop(this.#run)));
+    this.chart = new FrontChart((entry) => this.#watch(entry));
+    this.table = make("div");
+    this.element = make("div", { class: "progress", hidden: true }, make("div", { class: "heading" }, this.title, this.stop),
+      this.bar, this.line, this.chart.element, this.table);
+  }
+
+  #watch(entry) {
+    this.studio.go("watch", { a: `runs/${this.#run}/${entry.controller}` });
+  }
+
+  follow(run) {
+    clearTimeout(this.#timer);
+    this.#run = run;
+    this.element.hidden = false;
+    this.chart.show([]);
+    this.table.replaceChildren();
+    this.#show({ status: "running", share: null, line: "Starting", front: [] });
+    this.#look(run);
+  }
+
+  async #look(run) {
+    let now;
+    try {
+      now = await api.progress(run);
+    } catch (error) {
+      complain(error.message);
+    }
+    if (run !== this.#run) return;
+    if (now) this.#show(now);
+    if (!now || now.status === "running") this.#timer = setTimeout(() => this.#look(run), EVERY);
+    else announce(`Run ${run} ${WORDS[now.status] ?? now.status}`);
+  }
+
+  #show({ status, share, line, front }) {
+    const refused = status === "failed";
+    this.title.textContent = `${this.#run}: ${WORDS[status] ?? status}`;
+    this.element.dataset.status = status;
+    this.stop.hidden = status !== "running";
+    this.bar.hidden = status !== "running";
+    if (share === null || share === undefined) this.bar.removeAttribute("value");
+    else this.bar.value = share;
+    this.line.textContent = line ?? "";
+    this.line.classList.toggle("refusal", refused);
+    this.chart.show(front);
+    this.table.replaceChildren(...(front.length && status !== "running" ? [frontTable(front, (entry) => this.#watch(entry))] : []));
+  }
+}

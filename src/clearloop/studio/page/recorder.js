@@ -1,0 +1,61 @@
+// Record turns red and counts; a saved batch can be downloaded, or learned from.
+
+import { button, make } from "./dom.js";
+import { announce } from "./notices.js";
+
+const counted = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
+
+export class Recorder {
+  #on = false;
+  #shown = null;
+
+  constructor(studio) {
+    this.studio = studio;
+    this.switch = button("Record", () => this.toggle(), { class: "record", "aria-pressed": "false", title: "Record (R)" });
+    this.count = make("span", { class: "count" });
+    this.element = make("div", { class: "recorder" }, this.switch, this.count);
+  }
+
+  get on() {
+    return this.#on;
+  }
+
+  toggle() {
+    this.studio.session.say({ do: "record", on: !this.#on });
+  }
+
+  stop() {
+    if (this.#on) this.toggle();
+  }
+
+  forget() {
+    this.#on = false;
+    this.#shown = null;
+    this.#show({ on: false, rows: 0, episodes: 0, name: null });
+  }
+
+  // With what each frame says about the recording.
+  update(recording) {
+    const key = JSON.stringify(recording);
+    if (key === this.#shown) return;
+    this.#shown = key;
+    if (recording.on !== this.#on) {
+      this.#on = recording.on;
+      if (this.#on) announce("Recording");
+      else if (recording.name) announce(`Saved ${counted(recording.rows, "transition")} as ${recording.name}`);
+    }
+    this.#show(recording);
+  }
+
+  #show({ on, rows, episodes, name }) {
+    this.switch.setAttribute("aria-pressed", String(on));
+    this.switch.textContent = on ? "Stop recording" : "Record";
+    if (on) this.count.replaceChildren(make("b", {}, rows.toLocaleString("en")),
+      ` transition${rows === 1 ? "" : "s"} in ${counted(episodes, "episode")}`);
+    else if (name)
+      this.count.replaceChildren(make("span", {}, "Saved ", make("b", {}, name), `, ${counted(rows, "transition")}`),
+        make("a", { class: "button", href: `/batches/${encodeURIComponent(name)}`, download: `${name}.csv` }, "Download"),
+        button("Learn from this", () => this.studio.go("learn", { batch: name }), { class: "main" }));
+    else this.count.replaceChildren("What you do becomes a log that a controller can be learned from.");
+  }
+}

@@ -1,0 +1,45 @@
+// Keys: those of the studio, those of the open tab, and the dialog that shows them.
+
+import { button, make } from "./dom.js";
+
+const NAMES = { " ": "Space", ArrowLeft: "←", ArrowRight: "→" };
+const TYPING = "input:not([type=range]), select, textarea, dialog[open]";
+const PRESSED = "button, a, summary, [role=button], input"; // Space and arrows are theirs
+
+export class Shortcuts {
+  #dialog = document.getElementById("shortcuts");
+
+  constructor(tabs) {
+    this.tabs = tabs;
+    addEventListener("keydown", (event) => this.#press(event));
+    document.getElementById("help").addEventListener("click", () => this.show());
+  }
+
+  #press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.closest?.(TYPING)) return;
+    const tab = this.tabs.names[Number(event.key) - 1];
+    if (tab) {
+      this.tabs.go(tab);
+      document.getElementById(tab).focus({ preventScroll: true });
+    } else if (event.key === "?") this.show();
+    else {
+      const [, does] = this.tabs.panel?.keys?.[event.key] ?? [];
+      if (!does || (event.key === " " && event.target.closest?.(PRESSED))) return;
+      if (event.key.startsWith("Arrow") && event.target.matches?.("input")) return;
+      event.preventDefault();
+      does();
+    }
+  }
+
+  show() {
+    const row = (key, text) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, NAMES[key] ?? key.toUpperCase())),
+      make("td", {}, text));
+    const { open, panel } = this.tabs;
+    const steering = open === "play" ? [row("← →", "steer; also A and D, a drag on the picture, a game pad's stick")] : [];
+    this.#dialog.replaceChildren(make("h2", { id: "shortcuts-title" }, "Keyboard shortcuts"),
+      make("table", {}, make("tbody", {}, row("1 – 4", "Play, Learn, Watch, Runs"), row("?", "this list"), ...steering,
+        ...Object.entries(panel?.keys ?? {}).map(([key, [text]]) => row(key, text)))),
+      button("Close", () => this.#dialog.close(), { class: "main" }));
+    this.#dialog.showModal();
+  }
+}

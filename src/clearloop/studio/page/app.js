@@ -82,7 +82,7 @@ class Studio {
     requestAnimationFrame((next) => this.#draw(next));
     const { panel } = this.tabs;
     if (!panel.draw) return;
-    const rate = (this.task.rate ?? 1 / this.task.dt) * panel.speed;
+    const rate = (1 / (this.task.pace ?? this.task.dt)) * panel.speed;
     panel.draw(this.frames.at(now, rate));
   }
 }

@@ -1,13 +1,14 @@
 // Any task at all: each state is a bar in its range, with its setpoint and what is wanted of it; then the actions.
 
+import { aimOf, goalOf } from "./goals.js";
 import { box, figure, label, line, withUnit } from "./strokes.js";
 
 const TOP = 56, LONGEST = 60; // px: the clock stands above; no row is higher than this
 
 export const drawBars = (context, { width, height, task, side, setpoint, colours, accent }) => {
   const rows = [
-    ...task.states.map((state) => ({ ...state, span: state.box ?? state.range, value: side?.state[state.name],
-      aim: setpoint?.[state.name] ?? state.setpoint, colour: accent })),
+    ...task.states.map((state) => ({ ...state, span: state.limits ?? state.range, value: side?.state[state.name],
+      aim: aimOf(state, setpoint), goal: goalOf(state, setpoint), colour: accent })),
     ...task.actions.map((action) => ({ ...action, span: action.limits, value: side?.action?.[action.name],
       aim: null, colour: colours.force })),
   ];
@@ -18,9 +19,9 @@ export const drawBars = (context, { width, height, task, side, setpoint, colours
     const across = (v) => left + wide * Math.min(1, Math.max(0, (v - span[0]) / (span[1] - span[0])));
     label(context, name, left, y - thick / 2 - 11, colours.ink, { align: "left", size: 13 });
     box(context, left, y - thick / 2, wide, thick, thick / 2, colours.line);
-    if (goal && aim !== null) {
+    if (goal) {
       context.globalAlpha = 0.35;
-      box(context, across(aim + goal[0]), y - thick / 2, across(aim + goal[1]) - across(aim + goal[0]), thick, 0, colours.goal);
+      box(context, across(goal[0]), y - thick / 2, across(goal[1]) - across(goal[0]), thick, 0, colours.goal);
       context.globalAlpha = 1;
     }
     if (value !== undefined) {
@@ -29,7 +30,7 @@ export const drawBars = (context, { width, height, task, side, setpoint, colours
       label(context, withUnit(figure(value), unit), left + wide, y - thick / 2 - 11, colour,
         { align: "right", bold: true, size: 13 });
     }
-    if (aim !== null && aim !== undefined) line(context, across(aim), y - thick, across(aim), y + thick, colours.goal, 3);
+    if (aim !== null) line(context, across(aim), y - thick, across(aim), y + thick, colours.goal, 3);
   });
   return null;
 };

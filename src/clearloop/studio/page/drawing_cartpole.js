@@ -1,16 +1,17 @@
 // A cart on its track with a pole on it. Lengths of the cart and the pole are the drawing's own.
 
+import { aimOf, goalOf } from "./goals.js";
 import { arrow, box, disc, figure, label, line, withUnit } from "./strokes.js";
 
 const MARGIN = 1.17; // of the track is seen
 
 export const drawCartpole = (context, { width, height, task, side, setpoint, colours, accent }) => {
   const { theta: angle, rho: place } = Object.fromEntries(task.states.map((state) => [state.name, state]));
-  const track = place.box ?? place.range;
+  const track = place.limits ?? place.range;
   const middle = (track[0] + track[1]) / 2;
   const scale = width / ((track[1] - track[0]) * MARGIN);
   const across = (rho) => width / 2 + (rho - middle) * scale;
-  const floor = Math.round(height * 0.8);
+  const floor = Math.round(height * 0.77);
   const cart = { width: Math.min(96, Math.max(46, 0.42 * scale)) };
   cart.height = 0.44 * cart.width;
   cart.top = floor - cart.height - 0.16 * cart.width;
@@ -18,16 +19,16 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
 
   const drawFloor = () => {
     box(context, 0, floor, width, height - floor, 0, colours.floor);
-    const aim = setpoint?.[place.name] ?? place.setpoint;
-    if (place.goal && aim !== null) {
-      const left = across(aim + place.goal[0]), wide = (place.goal[1] - place.goal[0]) * scale;
+    const aim = aimOf(place, setpoint), goal = goalOf(place, setpoint);
+    if (goal) {
+      const left = across(goal[0]), wide = (goal[1] - goal[0]) * scale;
       context.globalAlpha = 0.35;
       box(context, left, floor, wide, 12, 0, colours.goal);
       context.globalAlpha = 1;
       line(context, left, floor, left, floor + 12, colours.goal, 2);
       line(context, left + wide, floor, left + wide, floor + 12, colours.goal, 2);
     }
-    if (aim !== null && aim !== undefined) {
+    if (aim !== null) {
       context.fillStyle = colours.goal;
       context.beginPath();
       context.moveTo(across(aim), floor + 1);
@@ -51,7 +52,7 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
   drawFloor();
   if (!side) return null;
   const { theta, rho } = side.state, x = across(rho);
-  for (const limit of angle.box ?? [])
+  for (const limit of angle.limits ?? [])
     line(context, x, cart.top, x + 0.5 * length * Math.sin(limit), cart.top - 0.5 * length * Math.cos(limit),
       colours.line, 1.5, [2, 6]);
   const seen = side.seen ?? {};
@@ -66,7 +67,7 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
       hub + 0.6 * radius * Math.cos(turned), floor - radius + 0.6 * radius * Math.sin(turned), colours.paper, 1.5);
   }
   box(context, x - cart.width / 2, cart.top, cart.width, cart.height, 6, side.failed ? colours.soft : colours.ink);
-  const tip = drawPole(theta, rho, side.failed ? colours.soft : accent, Math.max(6, 0.1 * cart.width));
+  const tip = drawPole(theta, rho, side.failed ? colours.soft : accent, Math.max(7, 0.1 * cart.width));
   disc(context, x, cart.top, 0.1 * cart.width, colours.paper);
   disc(context, x, cart.top, 0.055 * cart.width, colours.ink);
 

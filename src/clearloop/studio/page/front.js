@@ -1,7 +1,7 @@
 // The front: complexity against penalty. A point shows its formula, and a click drives it.
 
 import { draw, make } from "./dom.js";
-import { mark } from "./marks.js";
+import { legend, mark } from "./marks.js";
 import { figure } from "./strokes.js";
 
 const HEIGHT = 300, EDGE = { left: 48, right: 16, top: 14, bottom: 42 };
@@ -34,13 +34,15 @@ export class FrontChart {
     this.chosen = chosen;
     this.svg = draw("svg", { class: "chart", role: "group", "aria-label": "Complexity against penalty" });
     this.hint = make("p", { class: "hint", "aria-live": "polite" }, INVITATION);
-    this.element = make("figure", { class: "front", hidden: true }, this.svg, this.hint);
+    this.legend = make("div", { class: "legend" });
+    this.element = make("figure", { class: "front", hidden: true }, this.legend, this.svg, this.hint);
     new ResizeObserver(() => this.#draw()).observe(this.element);
   }
 
   show(entries) {
     this.#entries = entries.filter(usable);
     this.element.hidden = !this.#entries.length;
+    this.legend.replaceChildren(...legend(this.#entries.map((entry) => entry.method)));
     this.#draw();
   }
 

@@ -44,8 +44,9 @@ export class Learn {
   }
 
   async enter({ batch, run } = {}) {
-    if (run) this.progress.follow(run);
     await this.#list(batch);
+    const going = run ?? (this.progress.idle ? ((await trying(api.runs)()) ?? []).find((one) => one.status === "running")?.name : null);
+    if (going) this.progress.follow(going);
   }
 
   async #list(wanted) {

@@ -1,6 +1,6 @@
 // A colour and a shape for each method, as in the report: told apart with any kind of colour vision.
 
-import { draw } from "./dom.js";
+import { draw, make } from "./dom.js";
 
 const SHAPES = [
   ["#0072b2", "M0-6A6 6 0 1 1 0 6A6 6 0 1 1 0-6Z"],
@@ -16,4 +16,12 @@ export const mark = (method) => {
   const at = KNOWN.indexOf(method);
   const [fill, d] = SHAPES[at < 0 ? SHAPES.length - 1 : at];
   return draw("path", { d, fill });
+};
+
+// Nothing where there is nothing to tell apart.
+export const legend = (methods) => {
+  const names = [...new Set(methods)];
+  if (names.length < 2) return [];
+  return names.map((name) =>
+    make("span", {}, draw("svg", { viewBox: "-8 -8 16 16", width: 14, height: 14, "aria-hidden": "true" }, mark(name)), name));
 };

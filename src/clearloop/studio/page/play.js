@@ -8,6 +8,12 @@ import { Stage, reason } from "./stage.js";
 
 const START_SPEED = 0.5; // most people need a minute to get the feel of it
 
+const ABOUT = {
+  cartpole: "Keep the pole up and the cart on its track. The green strip is where the cart should be.",
+  pendulum: "Swing the pendulum up and hold it there.",
+  bars: "Keep each bar at its green mark.",
+};
+
 export class Play {
   #waiting = true; // for the player's first move
   #paused = false;
@@ -38,7 +44,8 @@ export class Play {
     this.#waiting = true;
     this.#paused = false;
     const { session, task } = this.studio;
-    const setpoint = Object.fromEntries(task.states.filter((one) => Number.isFinite(one.setpoint)).map((one) => [one.name, one.setpoint]));
+    const own = task.states.filter((one) => Number.isFinite(one.setpoint));
+    const setpoint = Object.fromEntries(own.map((one) => [one.name, one.setpoint]));
     session.want({ second: null, first: "hand", sensors: { noise: 0, delay: 0 }, setpoint });
     this.restart();
   }
@@ -52,7 +59,8 @@ export class Play {
 
   forget() {
     this.#best = 0;
-    this.about.textContent = this.studio.task.title;
+    this.about.textContent = ABOUT[this.studio.task.drawing];
+    this.stage.show(this.studio.task);
     this.recorder.forget();
   }
 
@@ -87,7 +95,8 @@ export class Play {
     if (this.studio.session.say({ do: "hand", action: { [action.name]: share } })) this.#sent = share;
   }
 
-  frame({ sides: [side], recording }) {
+  frame({ t, sides: [side], recording }) {
+    this.stage.take(t, side);
     this.recorder.update(recording);
     this.#best = Math.max(this.#best, side.up);
     if (side.failed && !this.#failed) {
@@ -114,7 +123,7 @@ export class Play {
     }
     this.#send(share);
     const side = frame?.sides[0];
-    this.stage.draw(this.studio.task, side, frame?.setpoint);
+    this.stage.draw(side, frame?.setpoint);
     this.stage.note.textContent = this.#best ? `best ${this.#best.toFixed(1)} s` : "";
     this.stage.say(this.#word(side));
   }

@@ -7,6 +7,7 @@ import { frontTable } from "./front_table.js";
 import { announce, complain, trying } from "./notices.js";
 
 const EVERY = 1000; // ms
+const ADVICE = "Some minutes of play help, with pushes to both sides that do not only follow the plant; or upload a log.";
 const WORDS = { running: "learning", finished: "finished", failed: "not learned", stopped: "stopped" };
 
 export class Progress {
@@ -21,8 +22,13 @@ export class Progress {
     this.stop = button("Stop", trying(() => api.stop(this.#run)));
     this.chart = new FrontChart((entry) => this.#watch(entry));
     this.table = make("div");
+    this.next = make("div", { class: "group" });
     this.element = make("div", { class: "progress", hidden: true }, make("div", { class: "heading" }, this.title, this.stop),
-      this.bar, this.line, this.chart.element, this.table);
+      this.bar, this.line, this.next, this.chart.element, this.table);
+  }
+
+  get idle() {
+    return this.#run === null;
   }
 
   #watch(entry) {
@@ -30,6 +36,7 @@ export class Progress {
   }
 
   follow(run) {
+    if (run === this.#run && this.element.dataset.status === "running") return;
     clearTimeout(this.#timer);
     this.#run = run;
     this.element.hidden = false;
@@ -52,6 +59,16 @@ export class Progress {
     else announce(`Run ${run} ${WORDS[now.status] ?? now.status}`);
   }
 
+  // What one can do now.
+  #steps(status, front) {
+    const pick = front.find((entry) => entry.pick) ?? front[0];
+    if (status === "failed") return [make("p", {}, ADVICE), button("Play more", () => this.studio.go("play"), { class: "main" })];
+    if (status !== "finished") return [];
+    const report = `/runs/${encodeURIComponent(this.#run)}/report.html`;
+    return [...(pick ? [button("Watch the pick", () => this.#watch(pick), { class: "main" })] : []),
+      make("a", { class: "button", href: report, target: "_blank", rel: "noopener" }, "Open the report")];
+  }
+
   #show({ status, share, line, front }) {
     const refused = status === "failed";
     this.title.textContent = `${this.#run}: ${WORDS[status] ?? status}`;
@@ -63,6 +80,7 @@ export class Progress {
     this.line.textContent = line ?? "";
     this.line.classList.toggle("refusal", refused);
     this.chart.show(front);
+    this.next.replaceChildren(...this.#steps(status, front));
     this.table.replaceChildren(...(front.length && status !== "running" ? [frontTable(front, (entry) => this.#watch(entry))] : []));
   }
 }

@@ -8,6 +8,7 @@ const counted = (number, thing) => `${number.toLocaleString("en")} ${thing}${num
 export class Recorder {
   #on = false;
   #shown = null;
+  #rows = 0; // of the latest recording
 
   constructor(studio) {
     this.studio = studio;
@@ -31,7 +32,7 @@ export class Recorder {
   forget() {
     this.#on = false;
     this.#shown = null;
-    this.#show({ on: false, rows: 0, episodes: 0, name: null });
+    this.#show({ on: false, rows: 0, episodes: 0, saved: "" });
   }
 
   // With what each frame says about the recording.
@@ -42,20 +43,21 @@ export class Recorder {
     if (recording.on !== this.#on) {
       this.#on = recording.on;
       if (this.#on) announce("Recording");
-      else if (recording.name) announce(`Saved ${counted(recording.rows, "transition")} as ${recording.name}`);
+      else if (recording.saved) announce(`Saved as ${recording.saved}`);
     }
     this.#show(recording);
   }
 
-  #show({ on, rows, episodes, name }) {
+  #show({ on, rows, episodes, saved }) {
+    if (on) this.#rows = rows;
     this.switch.setAttribute("aria-pressed", String(on));
     this.switch.textContent = on ? "Stop recording" : "Record";
     if (on) this.count.replaceChildren(make("b", {}, rows.toLocaleString("en")),
       ` transition${rows === 1 ? "" : "s"} in ${counted(episodes, "episode")}`);
-    else if (name)
-      this.count.replaceChildren(make("span", {}, "Saved ", make("b", {}, name), `, ${counted(rows, "transition")}`),
-        make("a", { class: "button", href: `/batches/${encodeURIComponent(name)}`, download: `${name}.csv` }, "Download"),
-        button("Learn from this", () => this.studio.go("learn", { batch: name }), { class: "main" }));
+    else if (saved)
+      this.count.replaceChildren(make("span", {}, "Saved ", make("b", {}, saved), `, ${counted(this.#rows, "transition")}`),
+        make("a", { class: "button", href: `/batches/${encodeURIComponent(saved)}`, download: `${saved}.csv` }, "Download"),
+        button("Learn from this", () => this.studio.go("learn", { batch: saved }), { class: "main" }));
     else this.count.replaceChildren("What you do becomes a log that a controller can be learned from.");
   }
 }

@@ -37,7 +37,7 @@ export class Runs {
       make("div", { class: "heading" }, make("h3", {}, name), make("span", { class: `status ${status}` }, status),
         make("span", { class: "soft" }, [task, when(run.when)].filter(Boolean).join(" · "))),
       make("p", {}, headline ?? ""),
-      make("p", { class: "group" },
+      make("div", { class: "group" },
         report ? make("a", { class: "button main", href: report, target: "_blank", rel: "noopener" }, "Open the report") : null,
         pick ? button("Watch the pick", () => watch(pick)) : null,
         status === "running" ? button("See it grow", () => this.studio.go("learn", { run: name })) : null),

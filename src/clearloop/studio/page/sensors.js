@@ -4,9 +4,37 @@ import { button, make } from "./dom.js";
 import { figure, withUnit } from "./strokes.js";
 
 const MOST_DELAY = 10; // steps
+const WITHIN = 0.75; // of the limits, for setpoints: the plant needs room beside them
+
+class Slider {
+  touched = false;
+  #say;
+
+  constructor(text, range, say, changed) {
+    this.first = range.value;
+    this.#say = say;
+    this.input = make("input", { type: "range", ...range });
+    this.shown = make("output", {}, say(this.value));
+    this.element = make("label", {}, make("span", {}, text), this.input, this.shown);
+    this.input.addEventListener("input", () => {
+      this.touched = true;
+      this.shown.value = say(this.value);
+      changed();
+    });
+  }
+
+  get value() {
+    return Number(this.input.value);
+  }
+
+  set(value) {
+    this.input.value = value;
+    this.shown.value = this.#say(this.value);
+  }
+}
 
 export class Sensors {
-  #sliders = [];
+  #setpoints = new Map(); // state: slider
 
   constructor(changed) {
     this.changed = changed;
@@ -14,43 +42,38 @@ export class Sensors {
   }
 
   show(task) {
-    const milliseconds = (steps) => (task.dt < 1 ? `${Math.round(1000 * steps * task.dt)} ms` : `${steps * task.dt} s`);
-    this.#sliders = [
-      this.#slider("Sensor noise", { min: 0, max: 1, step: 0.05, value: 0 }, (value) => `${Math.round(100 * value)} %`),
-      this.#slider("Sensor delay", { min: 0, max: MOST_DELAY, step: 1, value: 0 }, milliseconds),
-      ...task.states.filter((state) => state.setpoint !== null && state.setpoint !== undefined).map((state) => {
-        const [low, high] = state.range, step = (high - low) / 100;
-        return { state: state.name, ...this.#slider(`Setpoint of ${state.name}`,
-          { min: low, max: high, step, value: state.setpoint }, (value) => withUnit(figure(value), state.unit)) };
-      }),
-    ];
-    this.element.replaceChildren(...this.#sliders.map(({ element }) => element),
-      button("Back to the start", () => this.#reset(), { class: "quiet", title: "No noise, no delay, the task's setpoint" }));
+    const percent = (value) => `${Math.round(100 * value)} %`;
+    const time = (steps) => (task.dt < 1 ? `${Math.round(1000 * steps * task.dt)} ms` : `${steps * task.dt} s`);
+    this.noise = new Slider("Sensor noise", { min: 0, max: 1, step: 0.05, value: 0 }, percent, this.changed);
+    this.delay = new Slider("Sensor delay", { min: 0, max: MOST_DELAY, step: 1, value: 0 }, time, this.changed);
+    this.#setpoints = new Map(task.states.filter((state) => state.steerable).map((state) => [state.name, this.#aim(state)]));
+    const reset = button("Reset", () => this.#reset(), { class: "quiet", title: "No noise, no delay, the task's own setpoint" });
+    const sliders = [this.noise, this.delay, ...this.#setpoints.values()];
+    this.element.replaceChildren(...sliders.map((slider) => slider.element), reset);
   }
 
-  #slider(text, range, say) {
-    const input = make("input", { type: "range", ...range }), shown = make("output", {}, say(range.value));
-    input.addEventListener("input", () => {
-      shown.value = say(Number(input.value));
-      this.changed();
-    });
-    return { input, first: range.value, say, shown, element: make("label", {}, make("span", {}, text), input, shown) };
+  #aim({ name, unit, range, limits, setpoint }) {
+    const middle = (range[0] + range[1]) / 2, [min, max] = limits ? range.map((edge) => middle + WITHIN * (edge - middle)) : range;
+    return new Slider(`Setpoint of ${name}`, { min, max, step: (max - min) / 100, value: setpoint ?? middle },
+      (value) => withUnit(figure(value), unit), this.changed);
   }
 
   #reset() {
-    for (const { input, first, say, shown } of this.#sliders) {
-      input.value = first;
-      shown.value = say(first);
-    }
+    for (const slider of [this.noise, this.delay, ...this.#setpoints.values()]) slider.set(slider.first);
     this.changed();
   }
 
+  // The setpoints of the simulation now: a task may move them itself.
+  update(setpoint) {
+    for (const [name, slider] of this.#setpoints)
+      if (!slider.touched && name in setpoint) slider.set(setpoint[name]);
+  }
+
   get sensors() {
-    const [noise, delay] = this.#sliders;
-    return { noise: Number(noise.input.value), delay: Number(delay.input.value) };
+    return { noise: this.noise.value, delay: this.delay.value };
   }
 
   get setpoint() {
-    return Object.fromEntries(this.#sliders.slice(2).map(({ state, input }) => [state, Number(input.value)]));
+    return Object.fromEntries([...this.#setpoints].filter(([, slider]) => slider.touched).map(([name, { value }]) => [name, value]));
   }
 }

@@ -34,11 +34,12 @@ export class Shortcuts {
   show() {
     const row = (key, text) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, NAMES[key] ?? key.toUpperCase())),
       make("td", {}, text));
-    const { open, panel } = this.tabs;
-    const steering = open === "play" ? [row("← →", "steer; also A and D, a drag on the picture, a game pad's stick")] : [];
+    const part = (name, rows) => [make("tr", {}, make("th", { scope: "colgroup", colspan: 2, class: "part" }, name)), ...rows];
+    const own = (name) => Object.entries(this.tabs.panels[name].keys).map(([key, [text]]) => row(key, text));
     this.#dialog.replaceChildren(make("h2", { id: "shortcuts-title" }, "Keyboard shortcuts"),
-      make("table", {}, make("tbody", {}, row("1 – 4", "Play, Learn, Watch, Runs"), row("?", "this list"), ...steering,
-        ...Object.entries(panel?.keys ?? {}).map(([key, [text]]) => row(key, text)))),
+      make("table", {}, make("tbody", {}, row("1 – 4", "Play, Learn, Watch, Runs"), row("?", "this list"),
+        ...part("Play", [row("← →", "steer; also A and D, a drag on the picture, a game pad's stick"), ...own("play")]),
+        ...part("Watch", own("watch")))),
       button("Close", () => this.#dialog.close(), { class: "main" }));
     this.#dialog.showModal();
   }

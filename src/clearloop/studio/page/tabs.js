@@ -1,21 +1,21 @@
 // Four tabs; the address says which one is open and with what: #watch?a=published/lqr
 
 export class Tabs {
-  #panels;
+  panels;
   #links = [...document.querySelectorAll("header nav a")];
   open = null;
 
   constructor(panels) {
-    this.#panels = panels;
+    this.panels = panels;
     addEventListener("hashchange", () => this.#follow());
   }
 
   get names() {
-    return Object.keys(this.#panels);
+    return Object.keys(this.panels);
   }
 
   get panel() {
-    return this.#panels[this.open];
+    return this.panels[this.open];
   }
 
   start() {
@@ -37,7 +37,7 @@ export class Tabs {
 
   #follow() {
     const [wanted, query] = location.hash.slice(1).split("?");
-    const name = wanted in this.#panels ? wanted : "play";
+    const name = wanted in this.panels ? wanted : "play";
     if (this.open !== name) {
       this.panel?.leave?.();
       this.open = name;

@@ -4,11 +4,62 @@ import { make } from "./dom.js";
 import { figure, withUnit } from "./strokes.js";
 
 const SHRINK = 0.985; // of the scale, for each frame in which less room is needed
+const ROOM = 1.08; // beyond the longest bar
+
+// The bars of one action, on one scale.
+class Sum {
+  #rows;
+  #total;
+  #beyond = make("span", { class: "bar beyond" }); // what the limits take away
+  #scale = 0;
+
+  constructor(action, texts) {
+    this.action = action;
+    this.#rows = texts.map((text) => this.#row(text, "term"));
+    this.#total = this.#row(`= ${action.name}`, "sum");
+    this.#total.track.prepend(this.#beyond);
+    this.items = [...this.#rows, this.#total].map(({ item }) => item);
+  }
+
+  #row(text, kind) {
+    const bar = make("span", { class: "bar" }), value = make("span", { class: "value" });
+    const track = make("span", { class: "track", "aria-hidden": "true" }, bar);
+    return { bar, value, track, item: make("li", { class: kind }, make("code", { title: text }, text), track, value) };
+  }
+
+  #share(value) {
+    return 50 + (50 * Math.max(-this.#scale, Math.min(this.#scale, value))) / this.#scale;
+  }
+
+  #place(bar, from, to) {
+    bar.style.left = `${Math.min(this.#share(from), this.#share(to))}%`;
+    bar.style.width = `${Math.abs(this.#share(to) - this.#share(from))}%`;
+    bar.classList.toggle("down", to < from);
+  }
+
+  update(values, applied) {
+    const ends = [];
+    for (const value of values) ends.push((ends.at(-1) ?? 0) + value);
+    const longest = Math.max(...ends.map(Math.abs), ...this.action.limits.map(Math.abs));
+    this.#scale = Math.max(ROOM * longest, SHRINK * this.#scale);
+    values.forEach((value, i) => {
+      this.#place(this.#rows[i].bar, ends[i] - value, ends[i]);
+      this.#rows[i].value.textContent = figure(value);
+    });
+    this.#place(this.#total.bar, 0, applied);
+    this.#place(this.#beyond, applied, ends.at(-1) ?? applied);
+    this.#total.value.textContent = withUnit(figure(applied), this.action.unit);
+    const [least, most] = this.action.limits.map((limit) => `${this.#share(limit)}%`);
+    for (const { track } of [...this.#rows, this.#total]) {
+      track.style.setProperty("--least", least);
+      track.style.setProperty("--most", most);
+    }
+  }
+}
 
 export class Terms {
-  #rows = [];
-  #texts = null;
-  #scale = 1;
+  #sums = [];
+  #arranged = null;
 
   constructor(colour) {
     this.title = make("h3");
@@ -20,52 +71,18 @@ export class Terms {
   show(controller) {
     this.title.textContent = controller?.title ?? "";
     this.formula.textContent = controller?.formula ?? "";
-    this.#texts = null;
+    this.#arranged = null;
   }
 
-  #row(text, kind) {
-    const bar = make("span", { class: "bar" }), beyond = make("span", { class: "bar beyond" });
-    const value = make("span", { class: "value" });
-    const track = make("span", { class: "track", "aria-hidden": "true" }, beyond, bar);
-    this.list.append(make("li", { class: kind }, make("code", { title: text }, text), track, value));
-    return { bar, beyond, value, track };
-  }
-
-  #arrange(texts, action) {
-    const key = JSON.stringify([texts, action.name]);
-    if (key === this.#texts) return;
-    this.#texts = key;
-    this.list.replaceChildren();
-    this.#rows = texts.map((text) => this.#row(text, "term"));
-    this.#rows.push(this.#row(`= ${action.name}`, "sum"));
-    this.#scale = Math.max(...action.limits.map(Math.abs));
-  }
-
-  #place(bar, from, to) {
-    const share = (value) => 50 + (50 * Math.max(-this.#scale, Math.min(this.#scale, value))) / this.#scale;
-    bar.style.left = `${Math.min(share(from), share(to))}%`;
-    bar.style.width = `${Math.abs(share(to) - share(from))}%`;
-    bar.classList.toggle("down", to < from);
-  }
-
-  // With one frame of one side, and the action that the terms are of.
-  update(side, action) {
-    const terms = side.terms ?? [], applied = side.action[action.name];
-    this.#arrange(terms.map((term) => term.text), action);
-    const ends = [];
-    for (const { value } of terms) ends.push((ends.at(-1) ?? 0) + value);
-    const most = Math.max(...ends.map(Math.abs), ...action.limits.map(Math.abs)) * 1.08;
-    this.#scale = Math.max(most, this.#scale * SHRINK);
-    terms.forEach(({ value }, i) => {
-      this.#place(this.#rows[i].bar, ends[i] - value, ends[i]);
-      this.#rows[i].value.textContent = figure(value);
-    });
-    const sum = this.#rows.at(-1);
-    this.#place(sum.bar, 0, applied);
-    this.#place(sum.beyond, applied, ends.at(-1) ?? applied);
-    sum.value.textContent = withUnit(figure(applied), action.unit);
-    for (const { track } of this.#rows)
-      action.limits.forEach((limit, i) =>
-        track.style.setProperty(i ? "--most" : "--least", `${50 + (50 * limit) / this.#scale}%`));
+  // With one frame of one side. The terms are known once the controller has acted.
+  update(side, actions) {
+    const parts = actions.map(({ name }) => side.terms.filter((term) => (term.action ?? name) === name));
+    const key = JSON.stringify(parts.map((terms) => terms.map((term) => term.text)));
+    if (key !== this.#arranged) {
+      this.#arranged = key;
+      this.#sums = actions.map((action, i) => new Sum(action, parts[i].map((term) => term.text)));
+      this.list.replaceChildren(...this.#sums.flatMap((sum) => sum.items));
+    }
+    this.#sums.forEach((sum, i) => sum.update(parts[i].map((term) => term.value), side.action[actions[i].name]));
   }
 }

@@ -73,6 +73,7 @@ export class Watch {
   forget() {
     this.#chosen = [null, null];
     this.sensors.show(this.studio.task);
+    for (const stage of this.stages) stage.show(this.studio.task);
   }
 
   hid() {
@@ -126,9 +127,11 @@ export class Watch {
     this.push(x < middle ? PUSH : -PUSH);
   }
 
-  frame({ sides }) {
+  frame({ t, sides, setpoint }) {
+    this.sensors.update(setpoint);
     sides.forEach((side, i) => {
-      this.terms[i].update(side, this.studio.task.actions[0]);
+      this.stages[i].take(t, side);
+      this.terms[i].update(side, this.studio.task.actions);
       if (side.failed && !this.#failed[i]) this.#falls[i] += 1;
       this.#failed[i] = side.failed;
     });
@@ -136,7 +139,7 @@ export class Watch {
 
   draw(frame) {
     frame?.sides.forEach((side, i) => {
-      this.stages[i].draw(this.studio.task, side, frame.setpoint);
+      this.stages[i].draw(side, frame.setpoint);
       const falls = this.#falls[i];
       this.stages[i].note.textContent = falls ? `failed ${falls} time${falls > 1 ? "s" : ""}` : "";
       this.stages[i].say(side.failed ? reason(this.studio.task, side) : this.#paused ? "Paused" : "");

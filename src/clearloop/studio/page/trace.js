@@ -1,0 +1,71 @@
+// The last seconds as lines: what the plant did, and what was done to it. Each in its own range.
+
+import { make } from "./dom.js";
+import { label } from "./strokes.js";
+import { colours } from "./theme.js";
+
+const STEPS = 320;
+const MOST_LINES = 2; // of states; more cannot be told apart at a glance
+const EDGE = 8; // px
+
+const share = ([low, high], value) => Math.max(-0.03, Math.min(1.03, (value - low) / (high - low)));
+
+export class Trace {
+  #points = []; // {t, states: [share], action: share}
+  #lines = [];
+
+  constructor(colour) {
+    this.colour = colour;
+    this.canvas = make("canvas", { class: "trace", "aria-hidden": "true" });
+  }
+
+  show(task) {
+    const limited = task.states.filter((state) => state.limits);
+    this.#lines = (limited.length ? limited : task.states).slice(0, MOST_LINES)
+      .map(({ name, limits, range }) => ({ name, span: limits ?? range }));
+    [this.action] = task.actions;
+    this.#points = [];
+  }
+
+  push(t, side) {
+    const last = this.#points.at(-1);
+    if (last?.t === t) return;
+    this.#points.push({ t, begins: side.up < (last?.up ?? 0), up: side.up,
+      states: this.#lines.map(({ name, span }) => share(span, side.state[name])),
+      action: share(this.action.limits, side.action[this.action.name]) });
+    while (this.#points[0].t < t - STEPS || this.#points[0].t > t) this.#points.shift();
+  }
+
+  draw() {
+    const { clientWidth: width, clientHeight: height } = this.canvas, dense = devicePixelRatio || 1;
+    if (this.canvas.width !== Math.round(width * dense)) {
+      this.canvas.width = Math.round(width * dense);
+      this.canvas.height = Math.round(height * dense);
+    }
+    const context = this.canvas.getContext("2d"), palette = colours(), latest = this.#points.at(-1)?.t ?? 0;
+    context.setTransform(dense, 0, 0, dense, 0, 0);
+    context.clearRect(0, 0, width, height);
+    const x = (t) => width - ((latest - t) / STEPS) * width;
+    const y = (value) => EDGE + (1 - value) * (height - 2 * EDGE);
+    context.fillStyle = palette.force;
+    context.globalAlpha = 0.3;
+    const step = width / STEPS + 0.5, zero = y(share(this.action.limits, 0));
+    for (const { t, action } of this.#points) context.fillRect(x(t) - step, Math.min(zero, y(action)), step, Math.abs(y(action) - zero));
+    context.globalAlpha = 1;
+    const shades = [palette[this.colour], palette.goal];
+    this.#lines.forEach((_, i) => {
+      context.strokeStyle = shades[i];
+      context.lineWidth = 2;
+      context.setLineDash(i ? [6, 3] : []);
+      context.beginPath();
+      for (const { t, begins, states } of this.#points) context[begins ? "moveTo" : "lineTo"](x(t), y(states[i]));
+      context.stroke();
+    });
+    context.setLineDash([]);
+    let from = EDGE;
+    for (const [name, shade] of [...this.#lines.map(({ name }, i) => [name, shades[i]]), [this.action.name, palette.force]]) {
+      label(context, name, from, height - 9, shade, { align: "left" });
+      from += context.measureText(name).width + 14;
+    }
+  }
+}

@@ -20,6 +20,7 @@ from clearloop.cli.model import model
 from clearloop.cli.report import report
 from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
+from clearloop.cli.studio import studio
 from clearloop.cli.tasks import tasks
 from clearloop.cli.terminal import InterruptedRunError
 from clearloop.errors import ClearloopError
@@ -66,6 +67,7 @@ app.command()(show)
 app.command()(report)
 app.command()(evaluate)
 app.command()(simulate)
+app.command()(studio)
 
 
 @cache  # once, though there are two precisions

@@ -14,7 +14,7 @@ import { Tabs } from "./tabs.js";
 import { Watch } from "./watch.js";
 
 const RETRY = 2000; // ms
-const LATE = 0.1; // share of late steps that is worth a word
+const LATE = 0.5; // share of late steps that is worth a word
 const link = document.getElementById("link");
 const tasks = document.getElementById("task");
 const place = (name) => document.getElementById(name);
@@ -74,7 +74,8 @@ class Studio {
 
   #receive(frame) {
     this.frames.push(frame);
-    link.textContent = frame.late > LATE ? `${Math.round(100 * frame.late)} % of steps late` : "live";
+    link.textContent = frame.late > LATE ? "live, but this machine is busy" : "live";
+    link.title = `${Math.round(100 * frame.late)} % of steps late`;
     this.tabs.panel.frame?.(frame);
   }
 

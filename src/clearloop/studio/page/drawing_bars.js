@@ -1,21 +1,21 @@
-// Any task at all: each state is a bar in its range, with its setpoint and what is wanted of it; then the actions.
+// Any task at all: each state that is seen is a bar in its range, with its setpoint; then the actions.
 
 import { aimOf, goalOf } from "./goals.js";
 import { box, figure, label, line, withUnit } from "./strokes.js";
 
-const TOP = 56, LONGEST = 60; // px: the clock stands above; no row is higher than this
+const TOP = 0.2, LONGEST = 64; // of the height: the clock stands there; px: no row is higher
 
 export const drawBars = (context, { width, height, task, side, setpoint, colours, accent }) => {
   const rows = [
-    ...task.states.map((state) => ({ ...state, span: state.limits ?? state.range, value: side?.state[state.name],
+    ...task.states.filter((state) => !state.hidden).map((state) => ({ ...state, span: state.limits ?? state.range, value: side?.state[state.name],
       aim: aimOf(state, setpoint), goal: goalOf(state, setpoint), colour: accent })),
     ...task.actions.map((action) => ({ ...action, span: action.limits, value: side?.action?.[action.name],
       aim: null, colour: colours.force })),
   ];
-  const step = Math.min(LONGEST, (height - TOP) / rows.length), thick = Math.min(14, 0.32 * step);
+  const step = Math.min(LONGEST, ((1 - TOP) * height) / rows.length), thick = Math.min(14, 0.32 * step);
   const left = 16, wide = width - 2 * left;
   rows.forEach(({ name, unit, span, value, aim, goal, colour }, i) => {
-    const y = TOP + i * step + 0.68 * step;
+    const y = TOP * height + i * step + 0.68 * step;
     const across = (v) => left + wide * Math.min(1, Math.max(0, (v - span[0]) / (span[1] - span[0])));
     label(context, name, left, y - thick / 2 - 11, colours.ink, { align: "left", size: 13 });
     box(context, left, y - thick / 2, wide, thick, thick / 2, colours.line);

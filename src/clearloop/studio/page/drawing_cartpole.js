@@ -77,8 +77,8 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
   if (!side.failed && Math.abs(force) > 0.005 * full) {
     const from = x + way * (cart.width / 2 + 4), y = cart.top + cart.height / 2;
     arrow(context, from, y, reach, 0, colours.force, 6);
-    label(context, withUnit(figure(force), action.unit), Math.min(width - 44, Math.max(44, from + reach / 2 + way * 8)),
-      y - 16, colours.force, { bold: true, size: 13 });
+    label(context, withUnit(figure(force), action.unit), Math.min(width - 34, Math.max(34, from + reach + way * 34)), y,
+      colours.force, { bold: true, size: 13 });
   }
   return { from: [x, cart.top], to: tip };
 };

@@ -64,6 +64,10 @@ export class Play {
     this.recorder.forget();
   }
 
+  get #losable() {
+    return this.studio.task.states.some((state) => state.limits);
+  }
+
   get speed() {
     return this.speeds.factor;
   }
@@ -124,7 +128,7 @@ export class Play {
     this.#send(share);
     const side = frame?.sides[0];
     this.stage.draw(side, frame?.setpoint);
-    this.stage.note.textContent = this.#best ? `best ${this.#best.toFixed(1)} s` : "";
+    this.stage.note.textContent = this.#best && this.#losable ? `best ${this.#best.toFixed(1)} s` : "";
     this.stage.say(this.#word(side));
   }
 

@@ -11,7 +11,7 @@ class Sum {
   #rows;
   #total;
   #beyond = make("span", { class: "bar beyond" }); // what the limits take away
-  #scale = 0;
+  #room = [0, 0]; // below and above zero
 
   constructor(action, texts) {
     this.action = action;
@@ -28,7 +28,8 @@ class Sum {
   }
 
   #share(value) {
-    return 50 + (50 * Math.max(-this.#scale, Math.min(this.#scale, value))) / this.#scale;
+    const [below, above] = this.#room;
+    return 100 * Math.max(0, Math.min(1, (value + below) / (below + above)));
   }
 
   #place(bar, from, to) {
@@ -40,8 +41,9 @@ class Sum {
   update(values, applied) {
     const ends = [];
     for (const value of values) ends.push((ends.at(-1) ?? 0) + value);
-    const longest = Math.max(...ends.map(Math.abs), ...this.action.limits.map(Math.abs));
-    this.#scale = Math.max(ROOM * longest, SHRINK * this.#scale);
+    const all = [0, ...ends, ...this.action.limits];
+    const needed = [-Math.min(...all), Math.max(...all)];
+    this.#room = this.#room.map((had, i) => Math.max(ROOM * needed[i], SHRINK * had));
     values.forEach((value, i) => {
       this.#place(this.#rows[i].bar, ends[i] - value, ends[i]);
       this.#rows[i].value.textContent = figure(value);
@@ -49,9 +51,10 @@ class Sum {
     this.#place(this.#total.bar, 0, applied);
     this.#place(this.#beyond, applied, ends.at(-1) ?? applied);
     this.#total.value.textContent = withUnit(figure(applied), this.action.unit);
-    const [least, most] = this.action.limits.map((limit) => `${this.#share(limit)}%`);
+    const [least, zero, most] = [this.action.limits[0], 0, this.action.limits[1]].map((value) => `${this.#share(value)}%`);
     for (const { track } of [...this.#rows, this.#total]) {
       track.style.setProperty("--least", least);
+      track.style.setProperty("--zero", zero);
       track.style.setProperty("--most", most);
     }
   }

@@ -1,7 +1,7 @@
 // The last seconds as lines: what the plant did, and what was done to it. Each in its own range.
 
 import { make } from "./dom.js";
-import { label } from "./strokes.js";
+import { label, line } from "./strokes.js";
 import { colours } from "./theme.js";
 
 const STEPS = 320;
@@ -52,6 +52,7 @@ export class Trace {
     const step = width / STEPS + 0.5, zero = y(share(this.action.limits, 0));
     for (const { t, action } of this.#points) context.fillRect(x(t) - step, Math.min(zero, y(action)), step, Math.abs(y(action) - zero));
     context.globalAlpha = 1;
+    line(context, 0, zero, width, zero, palette.line, 1);
     const shades = [palette[this.colour], palette.goal];
     this.#lines.forEach((_, i) => {
       context.strokeStyle = shades[i];

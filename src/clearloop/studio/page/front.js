@@ -5,7 +5,7 @@ import { legend, mark } from "./marks.js";
 import { figure } from "./strokes.js";
 
 const HEIGHT = 300, EDGE = { left: 48, right: 16, top: 14, bottom: 42 };
-const INVITATION = "Point at a controller to read it; click to watch it drive.";
+const INVITATION = "Point at a controller to read it; click to watch it drive.", SOON = "Point at a controller to read it.";
 
 export const penalty = (entry) => entry.penalty_system ?? entry.penalty_model;
 
@@ -40,8 +40,11 @@ export class FrontChart {
   }
 
   show(entries) {
-    this.#entries = entries.filter(usable);
+    const found = entries.filter(usable);
+    if (JSON.stringify(found) === JSON.stringify(this.#entries)) return;
+    this.#entries = found;
     this.element.hidden = !this.#entries.length;
+    this.hint.textContent = found.some((entry) => entry.controller) ? INVITATION : SOON;
     this.legend.replaceChildren(...legend(this.#entries.map((entry) => entry.method)));
     this.#draw();
   }
@@ -69,20 +72,22 @@ export class FrontChart {
       draw("text", { x: 13, y: (EDGE.top + floor) / 2, "text-anchor": "middle",
         transform: `rotate(-90 13 ${(EDGE.top + floor) / 2})` }, onPlant ? "penalty on the plant" : "penalty on the model"),
     ];
+    const focused = this.svg.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.svg.setAttribute("height", HEIGHT);
     this.svg.replaceChildren(...grid.flat(), ...sizesAxis, ...names,
       ...this.#entries.map((entry) => this.#point(entry, x(entry.complexity), y(penalty(entry)))));
+    if (focused) [...this.svg.querySelectorAll(".point")].find((point) => point.getAttribute("aria-label") === focused)?.focus();
   }
 
   #point(entry, x, y) {
     const { controller, method, complexity, formula } = entry;
-    const text = `${controller}: ${method}, complexity ${complexity}, penalty ${figure(penalty(entry))}${entry.pick ? ", the pick" : ""}`;
+    const text = `${controller === null ? "" : `${controller}: `}${method}, complexity ${complexity}, penalty ${figure(penalty(entry))}${entry.pick ? ", the pick" : ""}`;
     const tell = () => this.hint.replaceChildren(`${text} — `, make("code", {}, formula ?? ""));
     const choose = () => this.chosen(entry);
     return draw("g", {
       class: entry.pick ? "point pick" : "point", role: "button", tabindex: 0, transform: `translate(${x} ${y})`,
-      "aria-label": `${text}. ${formula ?? ""}. Watch it`, "data-controller": controller,
+      "aria-label": `${text}. ${formula ?? ""}`, "data-controller": controller,
       onmouseenter: tell, onfocus: tell, onclick: choose,
       onkeydown: (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;

@@ -5,8 +5,13 @@ import { button, choices, make } from "./dom.js";
 import { Progress } from "./progress.js";
 import { announce, trying } from "./notices.js";
 
-const METHODS = ["gprl", "fgprl", "fpsrl", "lqr", "pid", "psonn", "nfq"];
-const BUDGETS = ["quick", "standard"];
+const METHODS = {
+  gprl: "GPRL: equations by genetic programming", fgprl: "FGPRL: fuzzy rules by genetic programming",
+  fpsrl: "FPSRL: fuzzy rules by a swarm", lqr: "LQR: linear", pid: "PID", psonn: "PSONN: a network by a swarm",
+  nfq: "NFQ: a value network", cloning: "Cloning: what the log did",
+};
+const BUDGETS = { quick: "quick: some minutes", standard: "standard: four times as long" };
+const OWN = ""; // the task makes a batch
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
 
 const safe = (name) => name.replace(/\.csv$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 80);
@@ -22,9 +27,9 @@ export class Learn {
       onchange: () => this.#upload(this.file.files[0]) });
     this.start = make("button", { type: "submit", class: "main" }, "Learn");
     this.none = make("div", { class: "empty", hidden: true },
-      make("p", {}, "There is no batch for this task yet. Drive for some minutes and record it, or upload a log (CSV)."),
+      make("p", {}, "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), or let the task make a batch of its own."),
       button("Go and play", () => studio.go("play"), { class: "main" }));
-    this.form = make("form", { class: "form", onsubmit: (event) => this.#begin(event) },
+    this.form = make("form", { class: "form", onsubmit: (event) => this.#submit(event) },
       make("label", {}, make("span", {}, "Batch"), this.batch),
       make("label", {}, make("span", {}, "Method"), this.method),
       make("label", {}, make("span", {}, "Budget"), this.budget),
@@ -38,9 +43,9 @@ export class Learn {
   }
 
   forget() {
-    const { methods = METHODS, budgets = BUDGETS } = this.studio.state;
-    choices(this.method, methods.map((value) => ({ value, text: value })));
-    choices(this.budget, budgets.map((value) => ({ value, text: value })));
+    const listed = (texts) => Object.entries(texts).map(([value, text]) => ({ value, text }));
+    choices(this.method, listed(METHODS));
+    choices(this.budget, listed(BUDGETS));
   }
 
   async enter({ batch, run } = {}) {
@@ -53,10 +58,9 @@ export class Learn {
     const all = (await trying(api.batches)()) ?? [];
     const own = all.filter((one) => one.task === this.studio.task.name);
     this.none.hidden = own.length > 0;
-    this.form.hidden = !own.length;
-    choices(this.batch, own.map(({ name, rows, episodes }) =>
-      ({ value: name, text: `${name} (${rows.toLocaleString("en")} transitions, ${episodes} episodes)` })),
-    wanted ?? this.batch.value);
+    const recorded = own.map(({ name, rows, episodes }) =>
+      ({ value: name, text: `${name} (${rows.toLocaleString("en")} transitions, ${episodes} episodes)` }));
+    choices(this.batch, [...recorded, { value: OWN, text: "one that the task makes itself" }], wanted ?? this.batch.value);
   }
 
   async #upload(file) {
@@ -72,12 +76,17 @@ export class Learn {
     announce(`Uploaded ${name}`);
   }
 
-  async #begin(event) {
+  #submit(event) {
     event.preventDefault();
+    const budget = this.budget.value;
+    this.#begin({ task: this.studio.task.name, batch: this.batch.value || null, method: this.method.value,
+      budget: Number(budget) || budget, seed: Number(this.seed.value) });
+  }
+
+  async #begin(wish) {
     this.start.disabled = true;
-    const begun = await trying(api.learn)({ task: this.studio.task.name, batch: this.batch.value,
-      method: this.method.value, budget: this.budget.value, seed: Number(this.seed.value) });
+    const begun = await trying(api.learn)(wish);
     this.start.disabled = false;
-    if (begun) this.progress.follow(begun.run);
+    if (begun) this.progress.follow(begun.run, () => this.#begin({ ...wish, force: true }));
   }
 }

@@ -7,12 +7,13 @@ import { frontTable } from "./front_table.js";
 import { announce, complain, trying } from "./notices.js";
 
 const EVERY = 1000; // ms
-const ADVICE = "Some minutes of play help, with pushes to both sides that do not only follow the plant; or upload a log.";
+const ADVICE = "What helps: some minutes of play, with a push now and then that the plant did not ask for; or another log.";
 const WORDS = { running: "learning", finished: "finished", failed: "not learned", stopped: "stopped" };
 
 export class Progress {
   #run = null;
   #timer = null;
+  #insist = null;
 
   constructor(studio) {
     this.studio = studio;
@@ -32,13 +33,16 @@ export class Progress {
   }
 
   #watch(entry) {
-    this.studio.go("watch", { a: `runs/${this.#run}/${entry.controller}` });
+    if (entry.controller === null) announce("It can be watched when the run has finished");
+    else this.studio.go("watch", { a: `runs/${this.#run}/${entry.controller}` });
   }
 
-  follow(run) {
+  // `insist`: learns again, whatever the data is like.
+  follow(run, insist = null) {
     if (run === this.#run && this.element.dataset.status === "running") return;
     clearTimeout(this.#timer);
     this.#run = run;
+    this.#insist = insist;
     this.element.hidden = false;
     this.chart.show([]);
     this.table.replaceChildren();
@@ -62,7 +66,9 @@ export class Progress {
   // What one can do now.
   #steps(status, front) {
     const pick = front.find((entry) => entry.pick) ?? front[0];
-    if (status === "failed") return [make("p", {}, ADVICE), button("Play more", () => this.studio.go("play"), { class: "main" })];
+    if (status === "failed")
+      return [make("p", { class: "advice" }, ADVICE), button("Play more", () => this.studio.go("play"), { class: "main" }),
+        ...(this.#insist ? [button("Learn anyway", this.#insist)] : [])];
     if (status !== "finished") return [];
     const report = `/runs/${encodeURIComponent(this.#run)}/report.html`;
     return [...(pick ? [button("Watch the pick", () => this.#watch(pick), { class: "main" })] : []),

@@ -1,5 +1,6 @@
 """`clearloop studio`."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -34,4 +35,6 @@ def studio(
 
             webbrowser.open(address)
 
-    serve(runs, task, port, ready)
+    with suppress(KeyboardInterrupt):
+        serve(runs, task, port, ready)
+    typer.echo("Stopped", err=True)

@@ -17,19 +17,23 @@ import clearloop
 from clearloop.errors import ClearloopError
 from clearloop.studio.batches import Batches
 from clearloop.studio.catalog import Catalog
-from clearloop.studio.guarding import POLICY_VIOLATION, Guard
+from clearloop.studio.guarding import POLICY_VIOLATION, REPORT_POLICY, Guard, RefusedError
+from clearloop.studio.learning import Learner, parse_wish
 from clearloop.studio.live import TRY_AGAIN_LATER, Live
+from clearloop.studio.runs import Runs
 from clearloop.studio.session import Session
+from clearloop.studio.uploads import read_json, take_batch
 
 PAGE = Path(__file__).parent / "page"
 MOST_SESSIONS = 64
 
 
 class Studio:
-    """What all requests share."""
+    """What all requests share. Whatever reads or writes files does so in a thread: the clock goes on."""
 
     def __init__(self, runs: Path, task: str = "cartpole") -> None:
-        self.catalog, self.batches = Catalog(runs, task), Batches(runs)
+        self.catalog, self.batches, self.runs = Catalog(runs, task), Batches(runs), Runs(runs)
+        self.learner = Learner(self.catalog, self.batches, self.runs)
         self.sessions = 0
         """that are going on"""
 
@@ -39,6 +43,17 @@ class Studio:
             {"version": clearloop.__version__, "tasks": tasks, "default_task": self.catalog.first}
         )
 
+    async def list_runs(self, request: Request) -> Response:  # noqa: ARG002
+        listed = await asyncio.to_thread(self.runs.list)
+        for one in listed:
+            if one["name"] == self.learner.busy:
+                one["status"] = "running"
+        return JSONResponse(listed)
+
+    async def report(self, request: Request) -> Response:
+        path = await asyncio.to_thread(self.runs.report, request.path_params["name"])
+        return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
+
     async def controllers(self, request: Request) -> Response:
         stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
         return JSONResponse(await asyncio.to_thread(self.catalog.controllers, stage))
@@ -46,10 +61,27 @@ class Studio:
     async def list_batches(self, request: Request) -> Response:  # noqa: ARG002
         return JSONResponse(await asyncio.to_thread(self.batches.list))
 
+    async def upload(self, request: Request) -> Response:
+        stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
+        name = request.query_params.get("name", "")
+        return JSONResponse(await take_batch(request, self.batches, name, stage.task))
+
     async def download(self, request: Request) -> Response:
         name = request.path_params["name"]
         path = await asyncio.to_thread(self.batches.path, name)
         return FileResponse(path, media_type="text/csv", filename=f"{name}.csv")
+
+    async def learn(self, request: Request) -> Response:
+        wish = parse_wish(await read_json(request))
+        return JSONResponse({"run": await self.learner.start(wish)})
+
+    async def progress(self, request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(self.learner.progress, request.path_params["name"]))
+
+    async def stop(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        await self.learner.stop(name)
+        return JSONResponse(await asyncio.to_thread(self.learner.progress, name))
 
     async def live(self, socket: WebSocket) -> None:
         if self.sessions >= MOST_SESSIONS:
@@ -73,13 +105,20 @@ def make_app(studio: Studio, port: int) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
+        await studio.learner.close()
 
     return Starlette(
         routes=[
             Route("/api/state", studio.state),
+            Route("/api/runs", studio.list_runs),
+            Route("/api/runs/{name}/progress", studio.progress),
+            Route("/api/runs/{name}/stop", studio.stop, methods=["POST"]),
             Route("/api/controllers", studio.controllers),
-            Route("/api/batches", studio.list_batches),
+            Route("/api/batches", studio.list_batches, methods=["GET"]),
+            Route("/api/batches", studio.upload, methods=["POST"]),
+            Route("/api/learn", studio.learn, methods=["POST"]),
             Route("/batches/{name}", studio.download),
+            Route("/runs/{name}/report.html", studio.report),
             WebSocketRoute("/live", studio.live),
             Mount("/", StaticFiles(directory=PAGE, html=True, check_dir=False)),
         ],
@@ -90,4 +129,4 @@ def make_app(studio: Studio, port: int) -> Starlette:
 
 
 def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return JSONResponse({"error": str(error)}, 400)
+    return JSONResponse({"error": str(error)}, error.status if isinstance(error, RefusedError) else 400)

@@ -10,7 +10,7 @@ from typing import Any
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.files import read_text, whole_file
-from clearloop.studio.guarding import checked_name, inside
+from clearloop.studio.guarding import RefusedError, checked_name, inside
 from clearloop.studio.recording import Recorder
 from clearloop.task import Task
 
@@ -35,7 +35,7 @@ class Batches:
         """Of a batch that is there."""
         path = inside(self.folder, checked_name(name, "a batch") + ".csv")
         if not path.is_file():
-            raise ClearloopError(f"no batch '{name}'")
+            raise RefusedError(404, f"no batch '{name}'")
         return path
 
     def free_name(self, task: str) -> str:
@@ -64,11 +64,14 @@ class Batches:
         os.replace(upload, self.folder / f"{name}.csv")  # noqa: PTH105
         return self.about(name)
 
-    def _describe(self, name: str, task: Task, batch: Batch) -> None:
+    def make_folder(self) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ClearloopError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
+
+    def _describe(self, name: str, task: Task, batch: Batch) -> None:
+        self.make_folder()
         about = About(task=task.name, rows=len(batch), episodes=batch.episode_count)
         with whole_file(self.folder / f"{name}.json") as file:
             file.write(json.dumps(asdict(about)).encode() + b"\n")

@@ -21,6 +21,14 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 READING = ("GET", "HEAD")
 
 
+class RefusedError(ClearloopError):
+    """With a status of its own."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
 class Guard:
     """Around the whole application: refuses hosts and origins that are not this server's.
 

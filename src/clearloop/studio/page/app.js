@@ -83,7 +83,7 @@ class Studio {
     requestAnimationFrame((next) => this.#draw(next));
     const { panel } = this.tabs;
     if (!panel.draw) return;
-    const rate = (1 / (this.task.pace ?? this.task.dt)) * panel.speed;
+    const rate = panel.speed / this.task.pace;
     panel.draw(this.frames.at(now, rate));
   }
 }

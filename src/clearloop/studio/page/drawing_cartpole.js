@@ -1,4 +1,5 @@
 // A cart on its track with a pole on it. Lengths of the cart and the pole are the drawing's own.
+// The pole that sensors show is drawn as a ghost where it is not the true one.
 
 import { aimOf, goalOf } from "./goals.js";
 import { arrow, box, disc, figure, label, line, withUnit } from "./strokes.js";
@@ -51,7 +52,7 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
 
   drawFloor();
   if (!side) return null;
-  const { theta, rho } = side.state, x = across(rho);
+  const theta = side.state[task.pose.theta], rho = side.state[task.pose.rho], x = across(rho);
   for (const limit of angle.limits ?? [])
     line(context, x, cart.top, x + 0.5 * length * Math.sin(limit), cart.top - 0.5 * length * Math.cos(limit),
       colours.line, 1.5, [2, 6]);

@@ -15,7 +15,7 @@ export const drawPendulum = (context, { width, height, task, side, colours, acce
   context.arc(...pivot, length, -Math.PI / 2 - 0.15, -Math.PI / 2 + 0.15);
   context.stroke();
   if (!side) return null;
-  const { x, y } = side.state, size = Math.hypot(x, y) || 1;
+  const x = side.state[task.pose.x], y = side.state[task.pose.y], size = Math.hypot(x, y) || 1;
   const tip = [pivot[0] + (length * y) / size, pivot[1] - (length * x) / size];
   line(context, ...pivot, ...tip, side.failed ? colours.soft : accent, 10);
   disc(context, ...tip, 11, side.failed ? colours.soft : accent);

@@ -10,10 +10,7 @@ const mixed = (a, b, share) => {
   return result;
 };
 
-const between = (a, b, share) => {
-  if (b.up < a.up || a.failed !== b.failed) return share < 1 ? a : b; // a new start is no movement
-  return { ...b, state: mixed(a.state, b.state, share), up: a.up + share * (b.up - a.up) };
-};
+const between = (a, b, share) => ({ ...b, state: mixed(a.state, b.state, share), up: a.up + share * (b.up - a.up) });
 
 export class Frames {
   #frames = [];
@@ -29,8 +26,8 @@ export class Frames {
   }
 
   push(frame) {
-    const last = this.latest;
-    if (last && (frame.t < last.t || frame.sides.length !== last.sides.length)) this.clear();
+    const last = this.latest; // a new start is no movement
+    if (last && (frame.t < last.t || frame.episode !== last.episode || frame.sides.length !== last.sides.length)) this.clear();
     if (this.latest?.t === frame.t) this.#frames.pop();
     this.#frames.push(frame);
     if (this.#frames.length > KEPT) this.#frames.shift();

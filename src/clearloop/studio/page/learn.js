@@ -6,11 +6,10 @@ import { Progress } from "./progress.js";
 import { announce, trying } from "./notices.js";
 
 const METHODS = {
-  gprl: "GPRL: equations by genetic programming", fgprl: "FGPRL: fuzzy rules by genetic programming",
-  fpsrl: "FPSRL: fuzzy rules by a swarm", lqr: "LQR: linear", pid: "PID", psonn: "PSONN: a network by a swarm",
-  nfq: "NFQ: a value network", cloning: "Cloning: what the log did",
+  gprl: "GPRL (equations)", fgprl: "FGPRL (fuzzy rules)", fpsrl: "FPSRL (fuzzy rules)", lqr: "LQR (linear)", pid: "PID",
+  psonn: "PSONN (network)", nfq: "NFQ (value network)", cloning: "cloning (of the log)",
 };
-const BUDGETS = { quick: "quick: some minutes", standard: "standard: four times as long" };
+const BUDGETS = { quick: "quick", standard: "standard" };
 const OWN = ""; // the task makes a batch
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
 

@@ -27,7 +27,7 @@ export class Play {
     this.stage = new Stage({ label: "The plant that you drive: left and right arrow keys push it" });
     this.recorder = new Recorder(studio);
     this.speeds = new Speeds(START_SPEED, () => this.#wish());
-    this.pauses = button("Pause", () => this.toggle(), { "aria-pressed": "false", title: "Pause (Space)" });
+    this.pauses = button("Pause", () => this.toggle(), { title: "Pause (Space)" });
     const left = button("◀", null, { class: "thumb", "aria-label": "Push left" });
     const right = button("▶", null, { class: "thumb", "aria-label": "Push right" });
     studio.hand.takes(this.stage.canvas);
@@ -74,7 +74,6 @@ export class Play {
 
   #wish() {
     this.studio.session.want({ speed: this.speed, pause: this.#waiting || this.#paused || document.hidden });
-    this.pauses.setAttribute("aria-pressed", String(this.#paused));
     this.pauses.textContent = this.#paused ? "Go on" : "Pause";
   }
 
@@ -99,9 +98,10 @@ export class Play {
     if (this.studio.session.say({ do: "hand", action: { [action.name]: share } })) this.#sent = share;
   }
 
-  frame({ t, sides: [side], recording }) {
-    this.stage.take(t, side);
-    this.recorder.update(recording);
+  frame(frame) {
+    const [side] = frame.sides;
+    this.stage.take(frame, side);
+    this.recorder.update(frame.recording);
     this.#best = Math.max(this.#best, side.up);
     if (side.failed && !this.#failed) {
       announce(`${reason(this.studio.task, side)} after ${side.up.toFixed(1)} seconds`);

@@ -20,7 +20,7 @@ export class Progress {
     this.title = make("h3", { "aria-live": "polite" });
     this.bar = make("progress", { max: 1, "aria-label": "Progress" });
     this.line = make("p", { class: "line" });
-    this.stop = button("Stop", trying(() => api.stop(this.#run)));
+    this.stop = button("Stop", () => this.#end());
     this.chart = new FrontChart((entry) => this.#watch(entry));
     this.table = make("div");
     this.next = make("div", { class: "group" });
@@ -48,6 +48,13 @@ export class Progress {
     this.table.replaceChildren();
     this.#show({ status: "running", share: null, line: "Starting", front: [] });
     this.#look(run);
+  }
+
+  // As Ctrl-C would; it takes some seconds.
+  async #end() {
+    this.stop.disabled = true;
+    await trying(api.stop)(this.#run);
+    this.stop.disabled = false;
   }
 
   async #look(run) {

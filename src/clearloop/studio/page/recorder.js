@@ -8,7 +8,8 @@ const counted = (number, thing) => `${number.toLocaleString("en")} ${thing}${num
 export class Recorder {
   #on = false;
   #shown = null;
-  #rows = 0; // of the latest recording
+  #name = null; // of the latest recording
+  #rows = 0;
 
   constructor(studio) {
     this.studio = studio;
@@ -31,8 +32,8 @@ export class Recorder {
 
   forget() {
     this.#on = false;
-    this.#shown = null;
-    this.#show({ on: false, rows: 0, episodes: 0, saved: "" });
+    this.#shown = this.#name = null;
+    this.#show({ on: false, rows: 0, episodes: 0, name: null, saved: "" });
   }
 
   // With what each frame says about the recording.
@@ -43,17 +44,18 @@ export class Recorder {
     if (recording.on !== this.#on) {
       this.#on = recording.on;
       if (this.#on) announce("Recording");
-      else if (recording.saved) announce(`Saved as ${recording.saved}`);
+      else announce("Recording stopped");
     }
     this.#show(recording);
   }
 
-  #show({ on, rows, episodes, saved }) {
-    if (on) this.#rows = rows;
+  #show({ on, rows, episodes, name, saved }) {
+    if (on) [this.#name, this.#rows] = [name, rows];
     this.switch.setAttribute("aria-pressed", String(on));
     this.switch.textContent = on ? "Stop recording" : "Record";
     if (on) this.count.replaceChildren(make("b", {}, rows.toLocaleString("en")),
       ` transition${rows === 1 ? "" : "s"} in ${counted(episodes, "episode")}`);
+    else if (this.#name && saved !== this.#name) this.count.replaceChildren("Saving …");
     else if (saved)
       this.count.replaceChildren(make("span", {}, "Saved ", make("b", {}, saved), `, ${counted(this.#rows, "transition")}`),
         make("a", { class: "button", href: `/batches/${encodeURIComponent(saved)}`, download: `${saved}.csv` }, "Download"),

@@ -11,7 +11,8 @@ const DRAWINGS = { cartpole: drawCartpole, pendulum: drawPendulum, bars: drawBar
 
 // What ended an attempt, as far as the limits say.
 export const reason = (task, side) => {
-  const out = task.states.find(({ name, limits }) => limits && (side.state[name] < limits[0] || side.state[name] > limits[1]));
+  const truth = (name) => side.state[task.pose?.[name] ?? name];
+  const out = task.states.find(({ name, limits }) => limits && (truth(name) < limits[0] || truth(name) > limits[1]));
   if (!out) return "It failed";
   if (task.drawing === "cartpole") return out.name === "rho" ? "Off the track" : "The pole fell";
   return `${out.name} left its limits`;
@@ -57,8 +58,8 @@ export class Stage {
   }
 
   // A side as the server sent it.
-  take(t, side) {
-    this.trace.push(t, side);
+  take(frame, side) {
+    this.trace.push(frame, side);
   }
 
   // A side as it is between two frames.

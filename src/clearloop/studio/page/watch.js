@@ -127,10 +127,10 @@ export class Watch {
     this.push(x < middle ? PUSH : -PUSH);
   }
 
-  frame({ t, sides, setpoint }) {
-    this.sensors.update(setpoint);
-    sides.forEach((side, i) => {
-      this.stages[i].take(t, side);
+  frame(frame) {
+    this.sensors.update(frame.setpoint);
+    frame.sides.forEach((side, i) => {
+      this.stages[i].take(frame, side);
       this.terms[i].update(side, this.studio.task.actions);
       if (side.failed && !this.#failed[i]) this.#falls[i] += 1;
       this.#failed[i] = side.failed;

@@ -34,7 +34,8 @@ class Studio {
     };
     this.tabs = new Tabs(this.panels);
     new Shortcuts(this.tabs);
-    choices(tasks, state.tasks.filter((task) => task.playable).map(({ name }) => ({ value: name, text: name })), state.default_task);
+    const playable = state.tasks.filter((task) => task.playable);
+    choices(tasks, playable.map(({ name }) => ({ value: name, text: name })), state.default_task);
     tasks.addEventListener("change", () => this.choose(tasks.value) && this.tabs.start());
     document.addEventListener("visibilitychange", () => this.tabs.panel.hid?.());
     this.choose(tasks.value);
@@ -57,7 +58,7 @@ class Studio {
   // Changes the task; false if the studio cannot play it.
   choose(name) {
     const task = this.state.tasks.find((one) => one.name === name && one.playable);
-    if (!task) complain(`The studio cannot play the task ${name}: start it with \`clearloop studio --task ${name}\``);
+    if (!task) complain(`The studio does not know the task ${name}: start it with --task and the task's file`);
     if (!task || task === this.task) return Boolean(task);
     this.task = task;
     tasks.value = name;

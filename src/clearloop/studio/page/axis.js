@@ -19,7 +19,8 @@ const decades = (low, high) => {
 };
 
 const spread = (values) => {
-  const low = Math.min(...values), high = Math.max(...values), room = ROOM * (high - low) || 0.05 * Math.abs(high) || 1;
+  const low = Math.min(...values), high = Math.max(...values);
+  const room = ROOM * (high - low) || 0.05 * Math.abs(high) || 1;
   return [low - room, high + room];
 };
 
@@ -33,5 +34,6 @@ export const fitting = (values) => {
   const low = Math.min(...values), high = Math.max(...values);
   if (low <= 0 || high / low < WIDE) return linear(values);
   const [from, to] = spread(values.map(Math.log));
-  return { share: (value) => (Math.log(value) - from) / (to - from), ticks: decades(Math.exp(from), Math.exp(to)) };
+  const share = (value) => (Math.log(value) - from) / (to - from);
+  return { share, ticks: decades(Math.exp(from), Math.exp(to)) };
 };

@@ -12,7 +12,8 @@ const fill = (element, attributes, children) => {
   return element;
 };
 
-export const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export const make = (tag, attributes = {}, ...children) =>
+  fill(document.createElement(tag), attributes, children);
 
 export const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);

@@ -7,7 +7,8 @@ const TOP = 0.2, LONGEST = 64; // of the height: the clock stands there; px: no 
 
 export const drawBars = (context, { width, height, task, side, setpoint, colours, accent }) => {
   const rows = [
-    ...task.states.filter((state) => !state.hidden).map((state) => ({ ...state, span: state.limits ?? state.range, value: side?.state[state.name],
+    ...task.states.filter((state) => !state.hidden).map((state) => ({
+      ...state, span: state.limits ?? state.range, value: side?.state[state.name],
       aim: aimOf(state, setpoint), goal: goalOf(state, setpoint), colour: accent })),
     ...task.actions.map((action) => ({ ...action, span: action.limits, value: side?.action?.[action.name],
       aim: null, colour: colours.force })),
@@ -26,7 +27,8 @@ export const drawBars = (context, { width, height, task, side, setpoint, colours
     }
     if (value !== undefined) {
       const zero = across(Math.min(span[1], Math.max(span[0], 0))), at = across(value);
-      box(context, Math.min(zero, at), y - thick / 2, Math.max(3, Math.abs(at - zero)), thick, thick / 2, colour);
+      const long = Math.max(3, Math.abs(at - zero));
+      box(context, Math.min(zero, at), y - thick / 2, long, thick, thick / 2, colour);
       label(context, withUnit(figure(value), unit), left + wide, y - thick / 2 - 11, colour,
         { align: "right", bold: true, size: 13 });
     }

@@ -38,8 +38,10 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
       context.fill();
     }
     line(context, across(track[0]), floor, across(track[1]), floor, colours.metal, 3);
-    for (let at = Math.ceil(track[0]); at <= track[1]; at += 1)
-      label(context, withUnit(String(at).replace("-", "−"), place.unit), across(at), floor + 25, colours.soft);
+    for (let at = Math.ceil(track[0]); at <= track[1]; at += 1) {
+      const text = `${at < 0 ? "−" : ""}${Math.abs(at)}`;
+      label(context, withUnit(text, place.unit), across(at), floor + 25, colours.soft);
+    }
     for (const [end, out] of [[track[0], -1], [track[1], 1]])
       box(context, across(end) - (out < 0 ? 8 : 0), floor - 30, 8, 32, 2, colours.metal);
   };
@@ -63,11 +65,12 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
   for (const at of [-0.3, 0.3]) {
     const hub = x + at * cart.width, radius = 0.13 * cart.width;
     disc(context, hub, floor - radius, radius, colours.ink);
-    const turned = (rho * scale) / radius;
-    line(context, hub - 0.6 * radius * Math.cos(turned), floor - radius - 0.6 * radius * Math.sin(turned),
-      hub + 0.6 * radius * Math.cos(turned), floor - radius + 0.6 * radius * Math.sin(turned), colours.paper, 1.5);
+    const turned = (rho * scale) / radius, spoke = 0.6 * radius;
+    const dx = spoke * Math.cos(turned), dy = spoke * Math.sin(turned);
+    line(context, hub - dx, floor - radius - dy, hub + dx, floor - radius + dy, colours.paper, 1.5);
   }
-  box(context, x - cart.width / 2, cart.top, cart.width, cart.height, 6, side.failed ? colours.soft : colours.ink);
+  const body = side.failed ? colours.soft : colours.ink;
+  box(context, x - cart.width / 2, cart.top, cart.width, cart.height, 6, body);
   const tip = drawPole(theta, rho, side.failed ? colours.soft : accent, Math.max(7, 0.1 * cart.width));
   disc(context, x, cart.top, 0.1 * cart.width, colours.paper);
   disc(context, x, cart.top, 0.055 * cart.width, colours.ink);
@@ -78,8 +81,8 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
   if (!side.failed && Math.abs(force) > 0.005 * full) {
     const from = x + way * (cart.width / 2 + 4), y = cart.top + cart.height / 2;
     arrow(context, from, y, reach, 0, colours.force, 6);
-    label(context, withUnit(figure(force), action.unit), Math.min(width - 34, Math.max(34, from + reach + way * 34)), y,
-      colours.force, { bold: true, size: 13 });
+    const beside = Math.min(width - 34, Math.max(34, from + reach + way * 34));
+    label(context, withUnit(figure(force), action.unit), beside, y, colours.force, { bold: true, size: 13 });
   }
   return { from: [x, cart.top], to: tip };
 };

@@ -10,7 +10,11 @@ const mixed = (a, b, share) => {
   return result;
 };
 
-const between = (a, b, share) => ({ ...b, state: mixed(a.state, b.state, share), up: a.up + share * (b.up - a.up) });
+const between = (a, b, share) =>
+  ({ ...b, state: mixed(a.state, b.state, share), up: a.up + share * (b.up - a.up) });
+
+// Across a new start there is no movement.
+const continues = (a, b) => b.t >= a.t && b.episode === a.episode && b.sides.length === a.sides.length;
 
 export class Frames {
   #frames = [];
@@ -26,8 +30,7 @@ export class Frames {
   }
 
   push(frame) {
-    const last = this.latest; // a new start is no movement
-    if (last && (frame.t < last.t || frame.episode !== last.episode || frame.sides.length !== last.sides.length)) this.clear();
+    if (this.latest && !continues(this.latest, frame)) this.clear();
     if (this.latest?.t === frame.t) this.#frames.pop();
     this.#frames.push(frame);
     if (this.#frames.length > KEPT) this.#frames.shift();

@@ -44,11 +44,13 @@ export class FrontChart {
     const width = this.svg.clientWidth, key = JSON.stringify([width, this.#entries]);
     if (!width || !this.#entries.length || key === this.#drawn) return;
     this.#drawn = key;
-    const across = linear(this.#entries.map((entry) => entry.complexity)), up = fitting(this.#entries.map(penalty));
+    const across = linear(this.#entries.map((entry) => entry.complexity));
+    const up = fitting(this.#entries.map(penalty));
     const floor = HEIGHT - BOTTOM;
     const x = (value) => LEFT + across.share(value) * (width - LEFT - RIGHT);
     const y = (value) => floor - up.share(value) * (floor - TOP);
-    const focused = this.svg.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+    const active = document.activeElement;
+    const focused = this.svg.contains(active) ? active.getAttribute("aria-label") : null;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.svg.replaceChildren(
       ...up.ticks.flatMap((value) => [
@@ -78,8 +80,8 @@ export class FrontChart {
     const tell = () => this.hint.replaceChildren(`${text} — `, make("code", {}, formula));
     const choose = () => this.chosen(entry);
     return draw("g", {
-      class: entry.pick ? "point pick" : "point", role: "button", tabindex: 0, transform: `translate(${x} ${y})`,
-      "aria-label": `${text}. ${formula}`, "data-controller": entry.controller,
+      class: entry.pick ? "point pick" : "point", role: "button", tabindex: 0,
+      transform: `translate(${x} ${y})`, "aria-label": `${text}. ${formula}`, "data-controller": entry.controller,
       onmouseenter: tell, onfocus: tell, onclick: choose,
       onkeydown: (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;

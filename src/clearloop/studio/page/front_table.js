@@ -14,4 +14,5 @@ export const frontTable = (entries, chosen) =>
       make("td", {}, String(entry.complexity ?? "")),
       make("td", {}, number(entry.penalty_model)),
       make("td", {}, number(entry.penalty_system)),
-      make("td", {}, make("code", {}, entry.formula ?? ""), entry.pick ? make("b", { class: "badge" }, "pick") : null))))));
+      make("td", {}, make("code", {}, entry.formula ?? ""),
+        entry.pick ? make("b", { class: "badge" }, "pick") : null))))));

@@ -5,7 +5,7 @@ const DEAD = 0.12; // of a stick's way, in which it is at rest
 const DRAG = 0.2; // of the canvas's width for the full force
 const PAD = { left: 14, right: 15 }; // of the standard game pad
 
-export const busy = (target) => target?.closest?.("input, select, textarea, dialog[open]") ?? null;
+const busy = (target) => target?.closest?.("input, select, textarea, dialog[open]") ?? null;
 
 export class Hand {
   #keys = new Set();
@@ -14,7 +14,8 @@ export class Hand {
 
   constructor() {
     addEventListener("keydown", (event) => {
-      if (!(event.key in KEYS) || busy(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      const meant = !event.ctrlKey && !event.metaKey && !event.altKey && !busy(event.target);
+      if (!(event.key in KEYS) || !meant) return;
       if (!event.repeat) this.#keys.add(event.key);
       if (event.key.startsWith("Arrow")) event.preventDefault();
     });
@@ -55,8 +56,8 @@ export class Hand {
   #pad() {
     for (const pad of navigator.getGamepads?.() ?? []) {
       if (!pad) continue;
-      const stick = pad.axes[0] ?? 0;
-      if (Math.abs(stick) > DEAD) return Math.sign(stick) * Math.min(1, (Math.abs(stick) - DEAD) / (1 - DEAD));
+      const stick = pad.axes[0] ?? 0, far = (Math.abs(stick) - DEAD) / (1 - DEAD);
+      if (far > 0) return Math.sign(stick) * Math.min(1, far);
       const way = (pad.buttons[PAD.right]?.pressed ?? 0) - (pad.buttons[PAD.left]?.pressed ?? 0);
       if (way) return way;
     }

@@ -6,14 +6,17 @@ import { Progress } from "./progress.js";
 import { announce, trying } from "./notices.js";
 
 const METHODS = {
-  gprl: "GPRL (equations)", fgprl: "FGPRL (fuzzy rules)", fpsrl: "FPSRL (fuzzy rules)", lqr: "LQR (linear)", pid: "PID",
-  psonn: "PSONN (network)", nfq: "NFQ (value network)", cloning: "cloning (of the log)",
+  gprl: "GPRL (equations)", fgprl: "FGPRL (fuzzy rules)", fpsrl: "FPSRL (fuzzy rules)", lqr: "LQR (linear)",
+  pid: "PID", psonn: "PSONN (network)", nfq: "NFQ (value network)", cloning: "cloning (of the log)",
 };
 const BUDGETS = { quick: "quick", standard: "standard" };
 const OWN = ""; // the task makes a batch
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
 
-const safe = (name) => name.replace(/\.csv$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 80);
+const NONE = "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), "
+  + "or let the task make a batch of its own.";
+
+const safe = (file) =>
+  file.replace(/\.csv$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 80);
 
 export class Learn {
   constructor(place, studio) {
@@ -22,11 +25,11 @@ export class Learn {
     this.method = make("select", { id: "method", name: "method" });
     this.budget = make("select", { id: "budget", name: "budget" });
     this.seed = make("input", { id: "seed", type: "number", min: 0, step: 1, value: 0 });
-    this.file = make("input", { type: "file", accept: ".csv,text/csv", class: "unseen", "aria-label": "A log as CSV",
-      onchange: () => this.#upload(this.file.files[0]) });
+    this.file = make("input", { type: "file", accept: ".csv,text/csv", class: "unseen",
+      "aria-label": "A log as CSV", onchange: () => this.#upload(this.file.files[0]) });
     this.start = make("button", { type: "submit", class: "main" }, "Learn");
     this.none = make("div", { class: "empty", hidden: true },
-      make("p", {}, "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), or let the task make a batch of its own."),
+      make("p", {}, NONE),
       button("Go and play", () => studio.go("play"), { class: "main" }));
     this.form = make("form", { class: "form", onsubmit: (event) => this.#submit(event) },
       make("label", {}, make("span", {}, "Batch"), this.batch),
@@ -49,8 +52,14 @@ export class Learn {
 
   async enter({ batch, run } = {}) {
     await this.#list(batch);
-    const going = run ?? (this.progress.idle ? ((await trying(api.runs)()) ?? []).find((one) => one.status === "running")?.name : null);
+    const going = run ?? (this.progress.idle ? await this.#going() : null);
     if (going) this.progress.follow(going);
+  }
+
+  // A run that was begun before this page was opened.
+  async #going() {
+    const runs = (await trying(api.runs)()) ?? [];
+    return runs.find((one) => one.status === "running")?.name ?? null;
   }
 
   async #list(wanted) {
@@ -59,7 +68,8 @@ export class Learn {
     this.none.hidden = own.length > 0;
     const recorded = own.map(({ name, rows, episodes }) =>
       ({ value: name, text: `${name} (${rows.toLocaleString("en")} transitions, ${episodes} episodes)` }));
-    choices(this.batch, [...recorded, { value: OWN, text: "one that the task makes itself" }], wanted ?? this.batch.value);
+    const made = { value: OWN, text: "one that the task makes itself" };
+    choices(this.batch, [...recorded, made], wanted ?? this.batch.value);
   }
 
   async #upload(file) {
@@ -67,7 +77,7 @@ export class Learn {
     const name = safe(file.name);
     this.file.value = "";
     const done = await trying(async () => {
-      if (!NAME.test(name)) throw new Error(`${file.name}: a batch needs a name of letters, digits, dots and dashes`);
+      if (!name) throw new Error(`${file.name}: a batch needs a name of letters, digits, dots and dashes`);
       return (await api.upload(this.studio.task.name, name, file)) ?? { name };
     })();
     if (!done) return;

@@ -22,6 +22,6 @@ export const mark = (method) => {
 export const legend = (methods) => {
   const names = [...new Set(methods)];
   if (names.length < 2) return [];
-  return names.map((name) =>
-    make("span", {}, draw("svg", { viewBox: "-8 -8 16 16", width: 14, height: 14, "aria-hidden": "true" }, mark(name)), name));
+  const picture = { viewBox: "-8 -8 16 16", width: 14, height: 14, "aria-hidden": "true" };
+  return names.map((name) => make("span", {}, draw("svg", picture, mark(name)), name));
 };

@@ -6,6 +6,7 @@ import { Recorder } from "./recorder.js";
 import { Speeds } from "./speeds.js";
 import { Stage, reason } from "./stage.js";
 
+const touched = matchMedia("(pointer: coarse)");
 const START_SPEED = 0.5; // most people need a minute to get the feel of it
 
 const ABOUT = {
@@ -34,9 +35,10 @@ export class Play {
     studio.hand.presses(left, -1);
     studio.hand.presses(right, 1);
     this.about = make("p", { class: "about" });
+    const anew = button("New start", () => this.restart(), { title: "New start (N)" });
     place.append(this.stage.element, make("div", { class: "thumbs" }, left, right),
-      make("div", { class: "tools" }, this.recorder.element, make("div", { class: "group" }, this.speeds.element,
-        this.pauses, button("New start", () => this.restart(), { title: "New start (N)" }))),
+      make("div", { class: "tools" }, this.recorder.element,
+        make("div", { class: "group" }, this.speeds.element, this.pauses, anew)),
       this.about);
   }
 
@@ -134,7 +136,7 @@ export class Play {
 
   #word(side) {
     if (this.#paused) return "Paused";
-    if (this.#waiting) return matchMedia("(pointer: coarse)").matches ? "Touch and drag to begin" : "Press ← or → to begin, or drag";
+    if (this.#waiting) return touched.matches ? "Touch and drag to begin" : "Press ← or → to begin, or drag";
     return side?.failed ? `${reason(this.studio.task, side)} after ${side.up.toFixed(1)} s` : "";
   }
 

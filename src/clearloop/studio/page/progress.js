@@ -7,7 +7,7 @@ import { frontTable } from "./front_table.js";
 import { announce, complain, trying } from "./notices.js";
 
 const EVERY = 1000; // ms
-const ADVICE = "What helps: some minutes of play, with a push now and then that the plant did not ask for; or another log.";
+const ADVICE = "What helps: some minutes of play, with a push now and then that the plant did not ask for.";
 const WORDS = { running: "learning", finished: "finished", failed: "not learned", stopped: "stopped" };
 
 export class Progress {
@@ -24,7 +24,8 @@ export class Progress {
     this.chart = new FrontChart((entry) => this.#watch(entry));
     this.table = make("div");
     this.next = make("div", { class: "group" });
-    this.element = make("div", { class: "progress", hidden: true }, make("div", { class: "heading" }, this.title, this.stop),
+    this.element = make("div", { class: "progress", hidden: true },
+      make("div", { class: "heading" }, this.title, this.stop),
       this.bar, this.line, this.next, this.chart.element, this.table);
   }
 
@@ -74,7 +75,8 @@ export class Progress {
   #steps(status, front) {
     const pick = front.find((entry) => entry.pick) ?? front[0];
     if (status === "failed")
-      return [make("p", { class: "advice" }, ADVICE), button("Play more", () => this.studio.go("play"), { class: "main" }),
+      return [make("p", { class: "advice" }, ADVICE),
+        button("Play more", () => this.studio.go("play"), { class: "main" }),
         ...(this.#insist ? [button("Learn anyway", this.#insist)] : [])];
     if (status !== "finished") return [];
     const report = `/runs/${encodeURIComponent(this.#run)}/report.html`;
@@ -94,6 +96,7 @@ export class Progress {
     this.line.classList.toggle("refusal", refused);
     this.chart.show(front);
     this.next.replaceChildren(...this.#steps(status, front));
-    this.table.replaceChildren(...(front.length && status !== "running" ? [frontTable(front, (entry) => this.#watch(entry))] : []));
+    const settled = front.length > 0 && status !== "running";
+    this.table.replaceChildren(...(settled ? [frontTable(front, (entry) => this.#watch(entry))] : []));
   }
 }

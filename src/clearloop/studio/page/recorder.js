@@ -13,7 +13,7 @@ export class Recorder {
 
   constructor(studio) {
     this.studio = studio;
-    this.switch = button("Record", () => this.toggle(), { class: "record", "aria-pressed": "false", title: "Record (R)" });
+    this.switch = button("Record", () => this.toggle(), { class: "record", title: "Record (R)" });
     this.count = make("span", { class: "count" });
     this.element = make("div", { class: "recorder" }, this.switch, this.count);
   }
@@ -57,8 +57,10 @@ export class Recorder {
       ` transition${rows === 1 ? "" : "s"} in ${counted(episodes, "episode")}`);
     else if (this.#name && saved !== this.#name) this.count.replaceChildren("Saving …");
     else if (saved)
-      this.count.replaceChildren(make("span", {}, "Saved ", make("b", {}, saved), `, ${counted(this.#rows, "transition")}`),
-        make("a", { class: "button", href: `/batches/${encodeURIComponent(saved)}`, download: `${saved}.csv` }, "Download"),
+      this.count.replaceChildren(
+        make("span", {}, "Saved ", make("b", {}, saved), `, ${counted(this.#rows, "transition")}`),
+        make("a", { class: "button", href: `/batches/${encodeURIComponent(saved)}`, download: `${saved}.csv` },
+          "Download"),
         button("Learn from this", () => this.studio.go("learn", { batch: saved }), { class: "main" }));
     else this.count.replaceChildren("What you do becomes a log that a controller can be learned from.");
   }

@@ -46,14 +46,17 @@ export class Sensors {
     const time = (steps) => (task.dt < 1 ? `${Math.round(1000 * steps * task.dt)} ms` : `${steps * task.dt} s`);
     this.noise = new Slider("Sensor noise", { min: 0, max: 1, step: 0.05, value: 0 }, percent, this.changed);
     this.delay = new Slider("Sensor delay", { min: 0, max: MOST_DELAY, step: 1, value: 0 }, time, this.changed);
-    this.#setpoints = new Map(task.states.filter((state) => state.steerable).map((state) => [state.name, this.#aim(state)]));
-    const reset = button("Reset", () => this.#reset(), { class: "quiet", title: "No noise, no delay, the task's own setpoint" });
+    const steered = task.states.filter((state) => state.steerable);
+    this.#setpoints = new Map(steered.map((state) => [state.name, this.#aim(state)]));
+    const reset = button("Reset", () => this.#reset(),
+      { class: "quiet", title: "No noise, no delay, the task's own setpoint" });
     const sliders = [this.noise, this.delay, ...this.#setpoints.values()];
     this.element.replaceChildren(...sliders.map((slider) => slider.element), reset);
   }
 
   #aim({ name, unit, range, limits, setpoint }) {
-    const middle = (range[0] + range[1]) / 2, [min, max] = limits ? range.map((edge) => middle + WITHIN * (edge - middle)) : range;
+    const middle = (range[0] + range[1]) / 2;
+    const [min, max] = limits ? range.map((edge) => middle + WITHIN * (edge - middle)) : range;
     return new Slider(`Setpoint of ${name}`, { min, max, step: (max - min) / 100, value: setpoint ?? middle },
       (value) => withUnit(figure(value), unit), this.changed);
   }
@@ -74,6 +77,7 @@ export class Sensors {
   }
 
   get setpoint() {
-    return Object.fromEntries([...this.#setpoints].filter(([, slider]) => slider.touched).map(([name, { value }]) => [name, value]));
+    const touched = [...this.#setpoints].filter(([, slider]) => slider.touched);
+    return Object.fromEntries(touched.map(([name, slider]) => [name, slider.value]));
   }
 }

@@ -1,4 +1,4 @@
-// What this page wants of its simulation. Says only what has changed; after a lost connection, all of it again.
+// What this page wants of its simulation. Says what has changed; after a lost connection, all of it again.
 
 import { Connection } from "./connection.js";
 

@@ -3,6 +3,7 @@
 import { button, make } from "./dom.js";
 
 const NAMES = { " ": "Space", ArrowLeft: "←", ArrowRight: "→" };
+const STEERING = "steer; also A and D, a drag on the picture, a game pad's stick";
 const TYPING = "input:not([type=range]), select, textarea, dialog[open]";
 const PRESSED = "button, a, summary, [role=button], input"; // Space and arrows are theirs
 
@@ -16,7 +17,8 @@ export class Shortcuts {
   }
 
   #press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.closest?.(TYPING)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (event.target.closest?.(TYPING)) return;
     const tab = this.tabs.names[Number(event.key) - 1];
     if (tab) {
       this.tabs.go(tab);
@@ -32,13 +34,14 @@ export class Shortcuts {
   }
 
   show() {
-    const row = (key, text) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, NAMES[key] ?? key.toUpperCase())),
-      make("td", {}, text));
-    const part = (name, rows) => [make("tr", {}, make("th", { scope: "colgroup", colspan: 2, class: "part" }, name)), ...rows];
+    const row = (key, text) => make("tr", {},
+      make("th", { scope: "row" }, make("kbd", {}, NAMES[key] ?? key.toUpperCase())), make("td", {}, text));
+    const part = (name, rows) =>
+      [make("tr", {}, make("th", { scope: "colgroup", colspan: 2, class: "part" }, name)), ...rows];
     const own = (name) => Object.entries(this.tabs.panels[name].keys).map(([key, [text]]) => row(key, text));
     this.#dialog.replaceChildren(make("h2", { id: "shortcuts-title" }, "Keyboard shortcuts"),
       make("table", {}, make("tbody", {}, row("1 – 4", "Play, Learn, Watch, Runs"), row("?", "this list"),
-        ...part("Play", [row("← →", "steer; also A and D, a drag on the picture, a game pad's stick"), ...own("play")]),
+        ...part("Play", [row("← →", STEERING), ...own("play")]),
         ...part("Watch", own("watch")))),
       button("Close", () => this.#dialog.close(), { class: "main" }));
     this.#dialog.showModal();

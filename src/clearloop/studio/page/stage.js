@@ -1,4 +1,4 @@
-// A canvas with one side of the simulation on it, the time kept up, a word when there is something to say, a trace.
+// One side of the simulation: its picture, the time kept up, a word when there is something to say, a trace.
 
 import { make } from "./dom.js";
 import { drawBars } from "./drawing_bars.js";
@@ -12,7 +12,8 @@ const DRAWINGS = { cartpole: drawCartpole, pendulum: drawPendulum, bars: drawBar
 // What ended an attempt, as far as the limits say.
 export const reason = (task, side) => {
   const truth = (name) => side.state[task.pose?.[name] ?? name];
-  const out = task.states.find(({ name, limits }) => limits && (truth(name) < limits[0] || truth(name) > limits[1]));
+  const out = task.states.find(({ name, limits }) =>
+    limits && (truth(name) < limits[0] || truth(name) > limits[1]));
   if (!out) return "It failed";
   if (task.drawing === "cartpole") return out.name === "rho" ? "Off the track" : "The pole fell";
   return `${out.name} left its limits`;

@@ -1,4 +1,4 @@
-// An equation at work: each term is a bar that starts where the one above ended; the last bar is what is applied.
+// An equation at work: each term is a bar that starts where the one above ended; the last is what is applied.
 
 import { make } from "./dom.js";
 import { figure, withUnit } from "./strokes.js";
@@ -24,7 +24,8 @@ class Sum {
   #row(text, kind) {
     const bar = make("span", { class: "bar" }), value = make("span", { class: "value" });
     const track = make("span", { class: "track", "aria-hidden": "true" }, bar);
-    return { bar, value, track, item: make("li", { class: kind }, make("code", { title: text }, text), track, value) };
+    const item = make("li", { class: kind }, make("code", { title: text }, text), track, value);
+    return { bar, value, track, item };
   }
 
   #share(value) {
@@ -51,7 +52,8 @@ class Sum {
     this.#place(this.#total.bar, 0, applied);
     this.#place(this.#beyond, applied, ends.at(-1) ?? applied);
     this.#total.value.textContent = withUnit(figure(applied), this.action.unit);
-    const [least, zero, most] = [this.action.limits[0], 0, this.action.limits[1]].map((value) => `${this.#share(value)}%`);
+    const [low, high] = this.action.limits;
+    const [least, zero, most] = [low, 0, high].map((value) => `${this.#share(value)}%`);
     for (const { track } of [...this.#rows, this.#total]) {
       track.style.setProperty("--least", least);
       track.style.setProperty("--zero", zero);
@@ -86,6 +88,7 @@ export class Terms {
       this.#sums = actions.map((action, i) => new Sum(action, parts[i].map((term) => term.text)));
       this.list.replaceChildren(...this.#sums.flatMap((sum) => sum.items));
     }
-    this.#sums.forEach((sum, i) => sum.update(parts[i].map((term) => term.value), side.action[actions[i].name]));
+    this.#sums.forEach((sum, i) =>
+      sum.update(parts[i].map((term) => term.value), side.action[actions[i].name]));
   }
 }

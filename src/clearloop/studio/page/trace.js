@@ -51,7 +51,7 @@ export class Trace {
     context.fillStyle = palette.force;
     context.globalAlpha = 0.3;
     const step = width / STEPS + 0.5, zero = y(share(this.action.limits, 0));
-    for (const { t, action } of this.#points) context.fillRect(x(t) - step, Math.min(zero, y(action)), step, Math.abs(y(action) - zero));
+    for (const { t, action } of this.#points) context.fillRect(x(t) - step, zero, step, y(action) - zero);
     context.globalAlpha = 1;
     line(context, 0, zero, width, zero, palette.line, 1);
     const shades = [palette[this.colour], palette.goal];
@@ -60,12 +60,14 @@ export class Trace {
       context.lineWidth = 2;
       context.setLineDash(i ? [6, 3] : []);
       context.beginPath();
-      for (const { t, begins, states } of this.#points) context[begins ? "moveTo" : "lineTo"](x(t), y(states[i]));
+      for (const { t, begins, states } of this.#points)
+        context[begins ? "moveTo" : "lineTo"](x(t), y(states[i]));
       context.stroke();
     });
     context.setLineDash([]);
     let from = EDGE;
-    for (const [name, shade] of [...this.#lines.map(({ name }, i) => [name, shades[i]]), [this.action.name, palette.force]]) {
+    const names = [...this.#lines.map(({ name }, i) => [name, shades[i]]), [this.action.name, palette.force]];
+    for (const [name, shade] of names) {
       label(context, name, from, height - 9, shade, { align: "left" });
       from += context.measureText(name).width + 14;
     }

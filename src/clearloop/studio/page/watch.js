@@ -10,6 +10,7 @@ import { Terms } from "./terms.js";
 import { calm } from "./theme.js";
 
 const PUSH = 0.5; // of the strongest
+const THINKING = "Each bar starts where the one above ended. The last one is what is applied, after the limits.";
 const COLOURS = ["first", "second"];
 
 export class Watch {
@@ -21,13 +22,16 @@ export class Watch {
 
   constructor(place, studio) {
     this.studio = studio;
-    this.stages = COLOURS.map((colour, i) => new Stage({ label: `Controller ${"AB"[i]} at work; click to push`, colour }));
+    this.stages = COLOURS.map((colour, i) =>
+      new Stage({ label: `${["The", "The second"][i]} controller at work; click to push`, colour }));
     this.terms = COLOURS.map((colour) => new Terms(colour));
-    this.selects = COLOURS.map((_, i) => make("select", { onchange: () => this.#choose(i), id: `controller-${i}` }));
+    this.selects = COLOURS.map((_, i) =>
+      make("select", { onchange: () => this.#choose(i), id: `controller-${i}` }));
     this.sensors = new Sensors(() => this.#wish());
     this.speeds = new Speeds(1, () => this.#wish());
     this.pauses = button("Pause", () => this.toggle(), { title: "Pause (Space)" });
-    for (const stage of this.stages) stage.canvas.addEventListener("pointerdown", (event) => this.#hit(stage, event));
+    for (const stage of this.stages)
+      stage.canvas.addEventListener("pointerdown", (event) => this.#hit(stage, event));
     const pickers = COLOURS.map((colour, i) => make("label", { class: `picker ${colour}` },
       make("span", {}, ["Controller", "Compare with"][i]), this.selects[i]));
     this.sides = COLOURS.map((_, i) => make("div", { class: "side" }, this.stages[i].element));
@@ -45,7 +49,7 @@ export class Watch {
           button("Restart", () => this.restart(), { title: "Restart (N)" }))),
       this.sensors.element,
       make("h2", {}, "What it is doing now"),
-      make("p", { class: "hint" }, "Each bar starts where the one above ended. The last one is what is applied, after the limits."),
+      make("p", { class: "hint" }, THINKING),
       this.doing);
     place.append(this.full, this.empty);
   }
@@ -58,9 +62,11 @@ export class Watch {
     this.empty.hidden = this.#controllers.length > 0;
     this.full.hidden = !this.#controllers.length;
     if (!this.#controllers.length) return;
-    this.#chosen = [a ?? this.#chosen[0], b ?? (a ? null : this.#chosen[1])].map((id) => (known(id) ? id : null));
+    const wanted = a ? [a, b] : this.#chosen;
+    this.#chosen = wanted.map((id) => (known(id) ? id : null));
     this.#chosen[0] ??= (this.#controllers.find((one) => one.pick) ?? this.#controllers[0]).id;
-    const options = this.#controllers.map(({ id, title, source }) => ({ value: id, text: title, group: source }));
+    const options = this.#controllers.map(({ id, title, source }) =>
+      ({ value: id, text: title, group: source }));
     choices(this.selects[0], options, this.#chosen[0]);
     choices(this.selects[1], [{ value: "", text: "nothing" }, ...options], this.#chosen[1] ?? "");
     this.#drive();

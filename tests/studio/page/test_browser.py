@@ -90,7 +90,6 @@ def test_from_the_first_move_to_a_controller_that_balances(
     assert not tab.side["failed"]
 
     page.keyboard.press("4")
-    page.get_by_text("Open the report").first.wait_for()
     with page.expect_popup() as popup:
         page.get_by_role("link", name="Open the report").first.click()
     popup.value.locator("h1").wait_for()

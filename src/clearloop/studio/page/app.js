@@ -71,11 +71,12 @@ class Studio {
   #linked(status) {
     link.textContent = status === "open" ? "live" : "connection lost, trying again";
     link.dataset.status = status;
+    if (status === "open") this.tabs.panel.linked?.();
   }
 
   #receive(frame) {
     this.frames.push(frame);
-    link.textContent = frame.late > LATE ? "live, but this machine is busy" : "live";
+    link.textContent = frame.late > LATE ? "live, slow" : "live";
     link.title = `${Math.round(100 * frame.late)} % of steps late`;
     this.tabs.panel.frame?.(frame);
   }

@@ -14,7 +14,8 @@ const between = (a, b, share) =>
   ({ ...b, state: mixed(a.state, b.state, share), up: a.up + share * (b.up - a.up) });
 
 // Across a new start there is no movement.
-const continues = (a, b) => b.t >= a.t && b.episode === a.episode && b.sides.length === a.sides.length;
+const continues = (a, b) =>
+  b.t >= a.t && b.episode === a.episode && b.sides.length === a.sides.length && b.sides[0].up >= a.sides[0].up;
 
 export class Frames {
   #frames = [];

@@ -11,8 +11,8 @@ export const frontTable = (entries, chosen) =>
       make("th", { scope: "col" }, name)))),
     make("tbody", {}, ...entries.map((entry) => make("tr", { class: entry.pick ? "pick" : null },
       make("td", {}, button("Watch", () => chosen(entry), { "aria-label": `Watch ${entry.controller}` })),
-      make("td", {}, String(entry.complexity ?? "")),
-      make("td", {}, number(entry.penalty_model)),
-      make("td", {}, number(entry.penalty_system)),
+      make("td", { "data-name": "complexity" }, String(entry.complexity ?? "")),
+      make("td", { "data-name": "promised" }, number(entry.penalty_model)),
+      make("td", { "data-name": "on plant" }, number(entry.penalty_system)),
       make("td", {}, make("code", {}, entry.formula ?? ""),
         entry.pick ? make("b", { class: "badge" }, "pick") : null))))));

@@ -79,6 +79,11 @@ export class Play {
     this.pauses.textContent = this.#paused ? "Go on" : "Pause";
   }
 
+  // What happened before the page could say a word does not count.
+  linked() {
+    this.restart();
+  }
+
   hid() {
     this.#wish();
   }
@@ -104,7 +109,7 @@ export class Play {
     const [side] = frame.sides;
     this.stage.take(frame, side);
     this.recorder.update(frame.recording);
-    this.#best = Math.max(this.#best, side.up);
+    if (this.#moved) this.#best = Math.max(this.#best, side.up);
     if (side.failed && !this.#failed) {
       announce(`${reason(this.studio.task, side)} after ${side.up.toFixed(1)} seconds`);
       if (!this.#moved) this.#wait();

@@ -93,7 +93,7 @@ export class Progress {
     if (share === null || share === undefined) this.bar.removeAttribute("value");
     else this.bar.value = share;
     this.line.textContent = line ?? "";
-    this.line.classList.toggle("refusal", refused);
+    this.line.className = refused ? "refusal" : status === "running" ? "line" : "";
     this.chart.show(front);
     this.next.replaceChildren(...this.#steps(status, front));
     const settled = front.length > 0 && status !== "running";

@@ -48,8 +48,8 @@ export class Session {
   }
 
   #speak() {
-    const { setpoint = {}, ...others } = this.#wanted;
-    for (const [name, value] of Object.entries(others)) this.#once(name, value, () => say[name](value));
+    const { pause, setpoint = {}, ...others } = this.#wanted;
+    for (const [name, value] of Object.entries(pause === undefined ? others : { pause, ...others })) this.#once(name, value, () => say[name](value));
     for (const [state, value] of Object.entries(setpoint))
       this.#once(`setpoint ${state}`, value, () => ({ do: "setpoint", state, value }));
   }

@@ -47,10 +47,8 @@ export class Watch {
           button("Push ▶", () => this.push(PUSH), { class: "push", title: "Push to the right (→)" })),
         make("div", { class: "group" }, this.speeds.element, this.pauses,
           button("Restart", () => this.restart(), { title: "Restart (N)" }))),
-      this.sensors.element,
-      make("h2", {}, "What it is doing now"),
-      make("p", { class: "hint" }, THINKING),
-      this.doing);
+      make("h2", {}, "What it is doing now"), make("p", { class: "hint" }, THINKING), this.doing,
+      make("h2", {}, "What makes it harder"), this.sensors.element);
     place.append(this.full, this.empty);
   }
 

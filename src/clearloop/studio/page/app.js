@@ -1,7 +1,7 @@
 // The studio: one task, one live simulation, four tabs that share it.
 
 import * as api from "./api.js";
-import { choices } from "./dom.js";
+import { choices, put } from "./dom.js";
 import { Frames } from "./frames.js";
 import { Hand } from "./hand.js";
 import { Learn } from "./learn.js";
@@ -69,15 +69,14 @@ class Studio {
   }
 
   #linked(status) {
-    link.textContent = status === "open" ? "live" : "connection lost, trying again";
+    put(link, status === "open" ? "live" : "connection lost, trying again");
     link.dataset.status = status;
     if (status === "open") this.tabs.panel.linked?.();
   }
 
   #receive(frame) {
     this.frames.push(frame);
-    link.textContent = frame.late > LATE ? "live, slow" : "live";
-    link.title = `${Math.round(100 * frame.late)} % of steps late`;
+    put(link, frame.late > LATE ? "live, slow" : "live");
     this.tabs.panel.frame?.(frame);
   }
 

@@ -18,6 +18,11 @@ export const make = (tag, attributes = {}, ...children) =>
 export const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
+// A text that is set at every frame, and changes now and then.
+export const put = (element, text) => {
+  if (element.textContent !== text) element.textContent = text;
+};
+
 export const button = (text, does, attributes = {}) =>
   make("button", { type: "button", onclick: does, ...attributes }, text);
 

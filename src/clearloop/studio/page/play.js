@@ -1,6 +1,6 @@
 // The player drives. Nothing moves until a hand does.
 
-import { button, make } from "./dom.js";
+import { button, make, put } from "./dom.js";
 import { announce } from "./notices.js";
 import { Recorder } from "./recorder.js";
 import { Speeds } from "./speeds.js";
@@ -135,7 +135,7 @@ export class Play {
     this.#send(share);
     const side = frame?.sides[0];
     this.stage.draw(side, frame?.setpoint);
-    this.stage.note.textContent = this.#best && this.#losable ? `best ${this.#best.toFixed(1)} s` : "";
+    put(this.stage.note, this.#best && this.#losable ? `best ${this.#best.toFixed(1)} s` : "");
     this.stage.say(this.#word(side));
   }
 

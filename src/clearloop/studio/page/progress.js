@@ -1,7 +1,7 @@
 // A run while it learns: how far it is, its last line, and the front as it grows.
 
 import * as api from "./api.js";
-import { button, make } from "./dom.js";
+import { button, make, put } from "./dom.js";
 import { FrontChart } from "./front.js";
 import { frontTable } from "./front_table.js";
 import { announce, complain, trying } from "./notices.js";
@@ -86,13 +86,13 @@ export class Progress {
 
   #show({ status, share, line, front }) {
     const refused = status === "failed";
-    this.title.textContent = `${this.#run}: ${WORDS[status] ?? status}`;
+    put(this.title, `${this.#run}: ${WORDS[status] ?? status}`);
     this.element.dataset.status = status;
     this.stop.hidden = status !== "running";
     this.bar.hidden = status !== "running";
     if (share === null || share === undefined) this.bar.removeAttribute("value");
     else this.bar.value = share;
-    this.line.textContent = line ?? "";
+    put(this.line, line ?? "");
     this.line.className = refused ? "refusal" : status === "running" ? "line" : "";
     this.chart.show(front);
     this.next.replaceChildren(...this.#steps(status, front));

@@ -1,6 +1,6 @@
 // One side of the simulation: its picture, the time kept up, a word when there is something to say, a trace.
 
-import { make } from "./dom.js";
+import { make, put } from "./dom.js";
 import { drawBars } from "./drawing_bars.js";
 import { drawCartpole } from "./drawing_cartpole.js";
 import { drawPendulum } from "./drawing_pendulum.js";
@@ -54,7 +54,7 @@ export class Stage {
   }
 
   say(text) {
-    if (this.word.textContent !== text) this.word.textContent = text;
+    put(this.word, text);
     this.word.hidden = !text;
   }
 
@@ -71,7 +71,7 @@ export class Stage {
     this.body = DRAWINGS[this.#task.drawing](this.#context,
       { width, height, task: this.#task, side, setpoint, colours: palette, accent: palette[this.colour] });
     this.trace.draw();
-    this.seconds.value = (side?.up ?? 0).toFixed(1);
+    put(this.seconds, (side?.up ?? 0).toFixed(1));
     this.element.classList.toggle("failed", side?.failed ?? false);
   }
 }

@@ -1,6 +1,6 @@
 // An equation at work: each term is a bar that starts where the one above ended; the last is what is applied.
 
-import { make } from "./dom.js";
+import { make, put } from "./dom.js";
 import { figure, withUnit } from "./strokes.js";
 
 const SHRINK = 0.985; // of the scale, for each frame in which less room is needed
@@ -47,11 +47,11 @@ class Sum {
     this.#room = this.#room.map((had, i) => Math.max(ROOM * needed[i], SHRINK * had));
     values.forEach((value, i) => {
       this.#place(this.#rows[i].bar, ends[i] - value, ends[i]);
-      this.#rows[i].value.textContent = figure(value);
+      put(this.#rows[i].value, figure(value));
     });
     this.#place(this.#total.bar, 0, applied);
     this.#place(this.#beyond, applied, ends.at(-1) ?? applied);
-    this.#total.value.textContent = withUnit(figure(applied), this.action.unit);
+    put(this.#total.value, withUnit(figure(applied), this.action.unit));
     const [low, high] = this.action.limits;
     const [least, zero, most] = [low, 0, high].map((value) => `${this.#share(value)}%`);
     for (const { track } of [...this.#rows, this.#total]) {

@@ -13,6 +13,7 @@ const share = ([low, high], value) => Math.max(-0.03, Math.min(1.03, (value - lo
 export class Trace {
   #points = []; // {t, episode, up, failed, begins, states: [share], action: share}
   #lines = [];
+  #drawn = "";
 
   constructor(colour) {
     this.colour = colour;
@@ -25,6 +26,7 @@ export class Trace {
       .map(({ name, limits, range }) => ({ name, span: limits ?? range }));
     [this.action] = task.actions;
     this.#points = [];
+    this.#drawn = "";
   }
 
   // Nothing is done to what has failed.
@@ -40,11 +42,14 @@ export class Trace {
 
   draw() {
     const { clientWidth: width, clientHeight: height } = this.canvas, dense = devicePixelRatio || 1;
+    const palette = colours(), latest = this.#points.at(-1)?.t ?? 0, key = `${width} ${latest} ${palette.paper}`;
+    if (key === this.#drawn) return;
+    this.#drawn = key;
     if (this.canvas.width !== Math.round(width * dense)) {
       this.canvas.width = Math.round(width * dense);
       this.canvas.height = Math.round(height * dense);
     }
-    const context = this.canvas.getContext("2d"), palette = colours(), latest = this.#points.at(-1)?.t ?? 0;
+    const context = this.canvas.getContext("2d");
     context.setTransform(dense, 0, 0, dense, 0, 0);
     context.clearRect(0, 0, width, height);
     const x = (t) => width - ((latest - t) / STEPS) * width;

@@ -1,7 +1,7 @@
 // Controllers drive: one, or two side by side from the same start with the same disturbances.
 
 import * as api from "./api.js";
-import { button, choices, make } from "./dom.js";
+import { button, choices, make, put } from "./dom.js";
 import { announce, trying } from "./notices.js";
 import { Sensors } from "./sensors.js";
 import { Speeds } from "./speeds.js";
@@ -77,6 +77,10 @@ export class Watch {
   forget() {
     this.#chosen = [null, null];
     this.sensors.show(this.studio.task);
+    this.#clear();
+  }
+
+  #clear() {
     for (const stage of this.stages) stage.show(this.studio.task);
   }
 
@@ -96,6 +100,7 @@ export class Watch {
   #drive() {
     const [a, b] = this.#chosen;
     this.sides[1].hidden = this.terms[1].element.hidden = !b;
+    this.#clear();
     this.#chosen.forEach((id, i) => this.terms[i].show(this.#controllers.find((one) => one.id === id)));
     this.studio.remember(b ? { a, b } : { a });
     this.#wish();
@@ -145,7 +150,7 @@ export class Watch {
     frame?.sides.forEach((side, i) => {
       this.stages[i].draw(side, frame.setpoint);
       const falls = this.#falls[i];
-      this.stages[i].note.textContent = falls ? `failed ${falls} time${falls > 1 ? "s" : ""}` : "";
+      put(this.stages[i].note, falls ? `failed ${falls} time${falls > 1 ? "s" : ""}` : "");
       this.stages[i].say(side.failed ? reason(this.studio.task, side) : this.#paused ? "Paused" : "");
     });
   }

@@ -28,6 +28,16 @@ def test_two_controllers_run_from_the_same_start(make_tab: Opener) -> None:
     assert tab.page.locator(".doing:visible").count() == 1
 
 
+def test_somebody_can_race_a_controller(make_tab: Opener) -> None:
+    tab = make_tab("#watch?a=hand&b=published/gprl")
+    tab.until_frame(lambda frame: len(frame["sides"]) == 2)
+    tab.page.keyboard.down("ArrowRight")
+    tab.until(lambda: tab.side["action"]["force"] == 10)
+    tab.page.keyboard.up("ArrowRight")
+    tab.until_frame(lambda frame: frame["sides"][0]["failed"] and not frame["sides"][1]["failed"])
+    assert "push" not in [message["do"] for message in tab.sent]
+
+
 def test_bars_add_up_to_the_force(make_tab: Opener) -> None:
     tab = make_tab("#watch?a=published/gprl")
     page = tab.page

@@ -5,6 +5,7 @@ import { announce } from "./notices.js";
 import { Recorder } from "./recorder.js";
 import { Speeds } from "./speeds.js";
 import { Stage, reason } from "./stage.js";
+import { Steering } from "./steering.js";
 
 const touched = matchMedia("(pointer: coarse)");
 const START_SPEED = 0.5; // most people need a minute to get the feel of it
@@ -21,11 +22,11 @@ export class Play {
   #moved = false; // since this attempt began
   #failed = false;
   #best = 0;
-  #sent = 0;
 
   constructor(place, studio) {
     this.studio = studio;
     this.stage = new Stage({ label: "The plant that you drive: left and right arrow keys push it" });
+    this.steering = new Steering(studio);
     this.recorder = new Recorder(studio);
     this.speeds = new Speeds(START_SPEED, () => this.#wish());
     this.pauses = button("Pause", () => this.toggle(), { title: "Pause (Space)" });
@@ -54,8 +55,7 @@ export class Play {
 
   leave() {
     this.recorder.stop();
-    this.studio.hand.rest();
-    this.#send(0);
+    this.steering.rest();
     this.studio.session.want({ pause: true });
   }
 
@@ -99,12 +99,6 @@ export class Play {
     this.#wish();
   }
 
-  #send(share) {
-    if (share === this.#sent) return;
-    const [action] = this.studio.task.actions;
-    if (this.studio.session.say({ do: "hand", action: { [action.name]: share } })) this.#sent = share;
-  }
-
   frame(frame) {
     const [side] = frame.sides;
     this.stage.take(frame, side);
@@ -124,15 +118,13 @@ export class Play {
   }
 
   draw(frame) {
-    const share = this.studio.hand.share();
-    if (share) {
+    if (this.steering.steer()) {
       this.#moved = true;
       if (this.#waiting) {
         this.#waiting = false;
         this.#wish();
       }
     }
-    this.#send(share);
     const side = frame?.sides[0];
     this.stage.draw(side, frame?.setpoint);
     put(this.stage.note, this.#best && this.#losable ? `best ${this.#best.toFixed(1)} s` : "");

@@ -6,11 +6,13 @@ import { announce, trying } from "./notices.js";
 import { Sensors } from "./sensors.js";
 import { Speeds } from "./speeds.js";
 import { Stage, reason } from "./stage.js";
+import { Steering } from "./steering.js";
 import { Terms } from "./terms.js";
 import { calm } from "./theme.js";
 
 const PUSH = 0.5; // of the strongest
 const THINKING = "Each bar starts where the one above ended. The last one is what is applied, after the limits.";
+const YOU = { id: "hand", title: "you, with the arrow keys or a game pad", source: "by hand", formula: "" };
 const COLOURS = ["first", "second"];
 
 export class Watch {
@@ -27,6 +29,7 @@ export class Watch {
     this.terms = COLOURS.map((colour) => new Terms(colour));
     this.selects = COLOURS.map((_, i) =>
       make("select", { onchange: () => this.#choose(i), id: `controller-${i}` }));
+    this.steering = new Steering(studio);
     this.sensors = new Sensors(() => this.#wish());
     this.speeds = new Speeds(1, () => this.#wish());
     this.pauses = button("Pause", () => this.toggle(), { title: "Pause (Space)" });
@@ -56,7 +59,7 @@ export class Watch {
     const { task } = this.studio;
     this.#controllers = (await trying(api.controllers)(task.name)) ?? [];
     if (this.studio.tab !== "watch" || this.studio.task !== task) return;
-    const known = (id) => this.#controllers.some((one) => one.id === id);
+    const known = (id) => this.#find(id) !== undefined;
     this.empty.hidden = this.#controllers.length > 0;
     this.full.hidden = !this.#controllers.length;
     if (!this.#controllers.length) return;
@@ -65,12 +68,21 @@ export class Watch {
     this.#chosen[0] ??= (this.#controllers.find((one) => one.pick) ?? this.#controllers[0]).id;
     const options = this.#controllers.map(({ id, title, source }) =>
       ({ value: id, text: title, group: source }));
-    choices(this.selects[0], options, this.#chosen[0]);
+    choices(this.selects[0], [...options, { value: YOU.id, text: YOU.title, group: YOU.source }], this.#chosen[0]);
     choices(this.selects[1], [{ value: "", text: "nothing" }, ...options], this.#chosen[1] ?? "");
     this.#drive();
   }
 
+  #find(id) {
+    return [...this.#controllers, YOU].find((one) => one.id === id);
+  }
+
+  get #byHand() {
+    return this.#chosen[0] === YOU.id;
+  }
+
   leave() {
+    this.steering.rest();
     this.studio.session.want({ pause: true });
   }
 
@@ -101,7 +113,7 @@ export class Watch {
     const [a, b] = this.#chosen;
     this.sides[1].hidden = this.terms[1].element.hidden = !b;
     this.#clear();
-    this.#chosen.forEach((id, i) => this.terms[i].show(this.#controllers.find((one) => one.id === id)));
+    this.#chosen.forEach((id, i) => this.terms[i].show(this.#find(id)));
     this.studio.remember(b ? { a, b } : { a });
     this.#wish();
     this.restart();
@@ -147,6 +159,7 @@ export class Watch {
   }
 
   draw(frame) {
+    if (this.#byHand) this.steering.steer();
     frame?.sides.forEach((side, i) => {
       this.stages[i].draw(side, frame.setpoint);
       const falls = this.#falls[i];
@@ -156,8 +169,8 @@ export class Watch {
   }
 
   keys = {
-    ArrowLeft: ["push to the left", () => this.push(-PUSH)],
-    ArrowRight: ["push to the right", () => this.push(PUSH)],
+    ArrowLeft: ["push to the left", () => this.#byHand || this.push(-PUSH)],
+    ArrowRight: ["push to the right", () => this.#byHand || this.push(PUSH)],
     n: ["restart", () => this.restart()],
     s: ["slow motion", () => this.speeds.next()],
     " ": ["pause, go on", () => this.toggle()],

@@ -1,10 +1,10 @@
 """The application: what is served where."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -32,34 +32,35 @@ class Studio:
     """What all requests share. Whatever reads or writes files does so in a thread: the clock goes on."""
 
     def __init__(self, runs: Path, task: str = "cartpole") -> None:
-        self.catalog, self.batches, self.runs = Catalog(runs, task), Batches(runs), Runs(runs)
+        self.batches, self.runs = Batches(runs), Runs(runs)
+        self.catalog = Catalog(self.runs, task)
         self.learner = Learner(self.catalog, self.batches, self.runs)
         self.sessions = 0
         """that are going on"""
 
     async def state(self, request: Request) -> Response:  # noqa: ARG002
-        tasks = await asyncio.to_thread(self.catalog.describe)
+        tasks = await to_thread.run_sync(self.catalog.describe)
         return JSONResponse(
             {"version": clearloop.__version__, "tasks": tasks, "default_task": self.catalog.first}
         )
 
     async def list_runs(self, request: Request) -> Response:  # noqa: ARG002
-        listed = await asyncio.to_thread(self.runs.list)
+        listed = await to_thread.run_sync(self.runs.list)
         for one in listed:
             if one["name"] == self.learner.busy:
                 one["status"] = "running"
         return JSONResponse(listed)
 
     async def report(self, request: Request) -> Response:
-        path = await asyncio.to_thread(self.runs.report, request.path_params["name"])
+        path = await to_thread.run_sync(self.runs.report, request.path_params["name"])
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
     async def controllers(self, request: Request) -> Response:
         stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
-        return JSONResponse(await asyncio.to_thread(self.catalog.controllers, stage))
+        return JSONResponse(await to_thread.run_sync(self.catalog.controllers, stage))
 
     async def list_batches(self, request: Request) -> Response:  # noqa: ARG002
-        return JSONResponse(await asyncio.to_thread(self.batches.list))
+        return JSONResponse(await to_thread.run_sync(self.batches.list))
 
     async def upload(self, request: Request) -> Response:
         stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
@@ -68,7 +69,7 @@ class Studio:
 
     async def download(self, request: Request) -> Response:
         name = request.path_params["name"]
-        path = await asyncio.to_thread(self.batches.path, name)
+        path = await to_thread.run_sync(self.batches.path, name)
         return FileResponse(path, media_type="text/csv", filename=f"{name}.csv")
 
     async def learn(self, request: Request) -> Response:
@@ -76,12 +77,12 @@ class Studio:
         return JSONResponse({"run": await self.learner.start(wish)})
 
     async def progress(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(self.learner.progress, request.path_params["name"]))
+        return JSONResponse(await to_thread.run_sync(self.learner.progress, request.path_params["name"]))
 
     async def stop(self, request: Request) -> Response:
         name = request.path_params["name"]
         await self.learner.stop(name)
-        return JSONResponse(await asyncio.to_thread(self.learner.progress, name))
+        return JSONResponse(await to_thread.run_sync(self.learner.progress, name))
 
     async def live(self, socket: WebSocket) -> None:
         if self.sessions >= MOST_SESSIONS:
@@ -90,7 +91,7 @@ class Studio:
         self.sessions += 1
         try:
             stage = self.catalog.stage(socket.query_params.get("task", self.catalog.first))
-            session = await asyncio.to_thread(Session, stage)
+            session = await to_thread.run_sync(Session, stage)
             await socket.accept()
             await Live(socket, session, self.catalog, self.batches).run()
         except ClearloopError as error:

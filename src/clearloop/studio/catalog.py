@@ -9,9 +9,9 @@ from clearloop.controllers.equation import Equation
 from clearloop.errors import ClearloopError, quoted
 from clearloop.published import published_for
 from clearloop.report.sentences import rounded
-from clearloop.runs import RunDirectory
 from clearloop.studio.drivers import Automatic, Driver
 from clearloop.studio.guarding import checked_name, inside
+from clearloop.studio.runs import Runs
 from clearloop.studio.stage import Stage
 from clearloop.task import Task, builtin_tasks
 
@@ -19,7 +19,7 @@ LONGEST = 400  # characters of a formula, as it is listed
 
 
 class Catalog:
-    def __init__(self, runs: Path, first: str = "cartpole") -> None:
+    def __init__(self, runs: Runs, first: str = "cartpole") -> None:
         """`first`: the task that is played first, a built-in name or a file."""
         self._runs = runs
         own = Stage(first, Task.load(first))
@@ -53,7 +53,7 @@ class Catalog:
         return listed + list(self._from_runs(task))
 
     def _from_runs(self, task: Task) -> Iterator[dict[str, Any]]:
-        for path in sorted(self._runs.glob("*/controllers"), key=_age):
+        for path in sorted(self._runs.folder.glob("*/controllers"), key=_age):
             run = path.parent.name
             for file in sorted(path.glob("[0-9]*.json")):
                 name = f"runs/{run}/{file.stem}"
@@ -83,12 +83,10 @@ class Catalog:
         raise ClearloopError(f"no controller {quoted(name)}")
 
     def _of_run(self, run: str, file: str, task: Task) -> Controller:
-        folder = inside(self._runs, checked_name(run, "a run"))
-        inside(self._runs, run, "run.json")
-        if RunDirectory(folder).describe()["task"]["name"] != task.name:
+        if self._runs.about(run)["task"] != task.name:
             raise ClearloopError(f"{run}: a run of another task than '{task.name}'")
-        file = checked_name(file, "a controller")
-        controller = load(inside(self._runs, run, "controllers", f"{file}.json"))
+        name = checked_name(file, "a controller") + ".json"
+        controller = load(inside(self._runs.folder, run, "controllers", name))
         if isinstance(controller, Planner):
             raise ClearloopError(f"{run}, {file}: plans at every step, which takes too long to watch")
         return controller.for_task(task)

@@ -19,6 +19,7 @@ from clearloop.studio.commands import Message, Name, Seed
 from clearloop.studio.guarding import RefusedError
 from clearloop.studio.runs import Runs
 
+PROGRAM = (sys.executable, "-m", "clearloop")
 PATIENCE = 10.0  # seconds for a run to keep its checkpoint, before it is ended
 KINDNESS = 5  # so that what is played stays smooth while it learns
 LONGEST_LINE = 400
@@ -101,7 +102,7 @@ class Learner:
             if self.busy:
                 raise RefusedError(409, f"'{self.busy}' is being learned: wait, or stop it")
             name = self._runs.free_name(stage.task.name)
-            command = [sys.executable, "-m", "clearloop", "learn", stage.source, *data]
+            command = [*PROGRAM, "learn", stage.source, *data]
             command += ["--method", wish.method, "--budget", str(wish.budget), "--seed", str(wish.seed)]
             command += ["--out", str(self._runs.folder / name), *(["--force"] if wish.force else [])]
             self._job = job = Job(name, await _begin(command))

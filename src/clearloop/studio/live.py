@@ -3,9 +3,12 @@
 import asyncio
 import json
 import secrets
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+import anyio
+from anyio import to_thread
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from clearloop.errors import ClearloopError
@@ -61,35 +64,41 @@ class Live:
 
     async def run(self) -> None:
         """Until the socket closes, or is closed."""
-        tasks = [asyncio.create_task(work()) for work in (self._step, self._send, self._listen)]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                with suppress(WebSocketDisconnect, RuntimeError):  # both say: it is closed
-                    task.result()
+            async with anyio.create_task_group() as group:
+                for part in (self._step, self._send, self._listen):
+                    group.start_soon(self._until_it_ends, part, group.cancel_scope)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._keep(self._session.stop_recording())
+            with anyio.CancelScope(shield=True):
+                await self._keep(self._session.stop_recording())
+
+    async def _until_it_ends(self, part: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
+        """When one part ends, all do."""
+        try:
+            await part()
+        finally:
+            scope.cancel()
 
     async def _step(self) -> None:
+        session = self._session
         while True:
-            session = self._session
-            if session.paused:
-                await self._pacer.pause(IDLE)
-            else:
-                await self._pacer.pause(session.stage.pace / session.speed)
-                session.step()
-                if session.recorder is not None and session.recorder.full:
-                    await self._stop_recording()
+            await self._pacer.pause(IDLE if session.paused else session.stage.pace / session.speed)
+            if not session.paused:
+                try:
+                    session.step()
+                    if session.recorder is not None and session.recorder.full:
+                        await self._stop_recording()
+                except ClearloopError as error:
+                    session.paused = True
+                    self._outbox.answer({"error": str(error)})
             frame = session.frame()
             frame["recording"]["saved"] = self._saved
             self._outbox.show(frame | {"late": round(self._pacer.late, 3)})
 
     async def _send(self) -> None:
-        while True:
-            await self._socket.send_text(json.dumps(await self._outbox.next(), allow_nan=False))
+        with suppress(WebSocketDisconnect, RuntimeError):  # both say: it is closed
+            while True:
+                await self._socket.send_text(json.dumps(await self._outbox.next(), allow_nan=False))
 
     async def _listen(self) -> None:
         meter = Meter()
@@ -138,7 +147,7 @@ class Live:
     async def _driver(self, name: str | None) -> Driver | None:
         if name is None or name == "hand":
             return self._session.hand if name else None
-        return await asyncio.to_thread(self._catalog.driver, name, self._session.stage)
+        return await to_thread.run_sync(self._catalog.driver, name, self._session.stage)
 
     async def _stop_recording(self) -> None:
         recorder = self._session.stop_recording()
@@ -149,5 +158,5 @@ class Live:
     async def _keep(self, recorder: Recorder | None) -> None:
         """Also when the socket is gone: what somebody played is not lost."""
         if recorder is not None and recorder.transitions:
-            await asyncio.to_thread(self._batches.keep, recorder)
+            await to_thread.run_sync(self._batches.keep, recorder)
             self._saved = recorder.name

@@ -53,7 +53,10 @@ class Runs:
         except OSError as error:
             raise RefusedError(404, f"no run '{name}'") from error
         if self._known.get(name, (0.0,))[0] != changed:
-            self._known[name] = (changed, self._read(name, changed))
+            try:
+                self._known[name] = (changed, self._read(name, changed))
+            except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+                raise ClearloopError(f"run '{name}': damaged") from error
         about = dict(self._known[name][1])
         if about["status"] == "running":
             silent = time() - _latest(file.parent) > SILENT

@@ -19,11 +19,15 @@ def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> Non
     """`port` 0 takes a free one. `ready` is told the address."""
     studio = Studio(runs, task)
     Session(studio.catalog.stage(studio.catalog.first)).step()  # compiles, where that has not been done
-    listening = _listen(port)
-    actual = listening.getsockname()[1]
-    server = uvicorn.Server(
+    listening = listen(port)
+    ready(f"http://{HOST}:{listening.getsockname()[1]}/")
+    make_server(studio, listening).run(sockets=[listening])
+
+
+def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
+    return uvicorn.Server(
         uvicorn.Config(
-            make_app(studio, actual),
+            make_app(studio, listening.getsockname()[1]),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -33,11 +37,10 @@ def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> Non
             timeout_graceful_shutdown=PATIENCE,
         )
     )
-    ready(f"http://{HOST}:{actual}/")
-    server.run(sockets=[listening])
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
+    """On this machine only."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -76,13 +76,13 @@ class Session:
         return {name: float(aims[self.task.state_names.index(name)]) for name in self.task.setpoints}
 
     def step(self) -> None:
-        """One control interval, of all sides; or a rest, when all have failed."""
+        """One control interval, of all sides; or the end of a rest, when it is over."""
         self.steps += 1
-        if all(side.failed for side in self.sides):
+        if self._over:
             self._rest -= 1
             if self._rest <= 0:
                 self._begin()
-            return
+                return
         outside, luck = self._outside(), standard_normal(self.task, self._luck)
         aims, first = self.setpoint(outside), self.sides[0]
         shown, driving = first.seen, not first.failed
@@ -94,6 +94,12 @@ class Session:
                 self._cut(terminal=True)
         self._pushed = False
         self._step += 1
+
+    @property
+    def _over(self) -> bool:
+        """All have failed; or the player has, who would rather go on than look on."""
+        playing = self.sides[0].driver is self.hand
+        return all(side.failed for side in (self.sides[:1] if playing else self.sides))
 
     def drive(self, number: int, driver: Driver | None) -> None:
         """Whoever drives a lonely side takes over in mid-flight; two sides begin anew."""

@@ -18,15 +18,17 @@ PUSH = 0.25  # of a state's range, for a push of size 1
 
 class Drawing(NamedTuple):
     name: str
-    shown: tuple[str, ...]
-    """the states that it needs"""
+    pose: dict[str, str]
+    """the true states that it is drawn from, by what the drawing calls them"""
     pushed: str
     """the state that a push adds to"""
 
 
+# The first that fits; true states before those that sensors show.
 DRAWINGS = (
-    Drawing("cartpole", ("theta", "rho"), "theta_dot"),
-    Drawing("pendulum", ("x", "y", "theta_dot"), "theta_dot"),
+    Drawing("cartpole", {"theta": "angle", "rho": "place"}, "turn"),
+    Drawing("cartpole", {"theta": "theta", "rho": "rho"}, "theta_dot"),
+    Drawing("pendulum", {"x": "x", "y": "y"}, "theta_dot"),
 )
 
 
@@ -48,12 +50,16 @@ class Stage:
     @cached_property
     def drawing(self) -> Drawing:
         names = self.task.unveiled.state_names
-        fitting = (one for one in DRAWINGS if {*one.shown, one.pushed} <= {*names})
-        return next(fitting, Drawing("bars", (), self._moved[0] if self._moved else ""))
+        fitting = (
+            one
+            for one in DRAWINGS
+            if {*one.pose, *one.pose.values()} <= {*names} and one.pushed in self._moved
+        )
+        return next(fitting, Drawing("bars", {}, self._moved[0]))
 
     @property
     def _moved(self) -> list[str]:
-        """What the plant moves, and can be pushed: states that have equations, the last ones first."""
+        """What the plant moves, and can be pushed: its states with equations of their own, the last first."""
         return list(reversed([*self.task.plant_derivatives, *self.task.plant_next]))
 
     @cached_property
@@ -105,6 +111,7 @@ class Stage:
             "dt": self.task.dt,
             "pace": self.pace,
             "drawing": self.drawing.name,
+            "pose": self.drawing.pose,
             "push": self.drawing.pushed,
         }
 

@@ -1,10 +1,10 @@
 """Bodies of requests, no larger than they may be."""
 
-import asyncio
 import secrets
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
 
 from clearloop.errors import ClearloopError
@@ -31,11 +31,11 @@ async def take_batch(request: Request, batches: Batches, name: str, task: Task) 
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > LARGEST_UPLOAD:
         raise RefusedError(TOO_LARGE, f"upload: larger than {LARGEST_UPLOAD // 1024**2} MB")
-    await asyncio.to_thread(batches.make_folder)
+    await to_thread.run_sync(batches.make_folder)
     partial = batches.folder / f".{secrets.token_hex(8)}.upload.csv"
     try:
         await _receive(request, partial)
-        return await asyncio.to_thread(batches.take, partial, name, task)
+        return await to_thread.run_sync(batches.take, partial, name, task)
     except ClientDisconnect as error:
         raise ClearloopError("upload: cut off") from error
     finally:

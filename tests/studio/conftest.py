@@ -1,0 +1,35 @@
+"""A studio in this process: asked directly, or over real sockets."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clearloop.studio.app import Studio, make_app
+from tests.studio.serving import Served, serving
+
+with warnings.catch_warnings():  # it would rather have a newer client than httpx
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+PORT = 8765
+ORIGIN = f"http://127.0.0.1:{PORT}"
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Studio:
+    return Studio(tmp_path / "runs")
+
+
+@pytest.fixture
+def client(studio: Studio) -> Iterator[TestClient]:
+    """The studio's own page."""
+    with TestClient(make_app(studio, PORT), base_url=ORIGIN, headers={"origin": ORIGIN}) as client:
+        yield client
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serving(Studio(tmp_path / "runs")) as served:
+        yield served

@@ -32,13 +32,14 @@ class Tab:
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda it: self.complaints.append(it.url) if outside(it.url) else None)
-        self.page.on("websocket", self._hear)
+        self.page.on("websocket", self._follow)
 
-    def _hear(self, socket: "WebSocket") -> None:
+    def _follow(self, socket: "WebSocket") -> None:
         socket.on("framesent", lambda text: self.sent.append(json.loads(text)))
-        socket.on("framereceived", lambda text: self._take(json.loads(text)))
+        socket.on("framereceived", self.hear)
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def hear(self, text: str | bytes) -> None:
+        message = json.loads(text)
         self.frame = message if "t" in message else self.frame
 
     @property

@@ -1,7 +1,6 @@
 """From the first move to a controller that balances."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,9 +9,6 @@ from clearloop.data import Batch
 from clearloop.plants.exploration import make_batch
 from clearloop.task import Task
 from tests.studio.page.tab import SHORTEST, Opener, Tab, learn
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from tests.studio.page.tab import SHORTEST, TABS, Opener, learn
 
 if TYPE_CHECKING:
-    pass
+    from playwright.sync_api import Route
 
 HOSTILE = '<img src="//x.org" onerror="throw 1">'
 
@@ -91,10 +91,12 @@ def test_a_run_that_was_refused_can_be_insisted_on(make_tab: Opener) -> None:
     tab = make_tab("#learn")
     asked: list[dict[str, Any]] = []
     reason = "log.csv cannot support a controller: the action never varies independently of theta"
-    tab.page.route(
-        "**/api/learn",
-        lambda route: (asked.append(route.request.post_data_json), route.fulfill(json={"run": "r"})),
-    )
+
+    def begin(route: "Route") -> None:
+        asked.append(route.request.post_data_json)
+        route.fulfill(json={"run": "r"})
+
+    tab.page.route("**/api/learn", begin)
     tab.page.route(
         "**/api/runs/r/progress",
         lambda route: route.fulfill(json={"status": "failed", "share": None, "line": reason, "front": []}),

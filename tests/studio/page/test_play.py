@@ -1,15 +1,10 @@
 """A hand on the plant: keys, a mouse, a thumb, a game pad."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from clearloop.task import Task
 from tests.studio.page.tab import Opener
-
-if TYPE_CHECKING:
-    pass
 
 
 def test_nothing_moves_before_the_player_does(make_tab: Opener) -> None:

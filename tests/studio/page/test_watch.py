@@ -1,12 +1,11 @@
 """Controllers at work, alone and side by side."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from tests.studio.page.tab import Opener, Tab
+from tests.studio.page.tab import PATIENCE, Opener, Tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -80,13 +79,20 @@ def test_what_rests_is_asked_to_move(make_tab: Opener) -> None:
 
 def test_a_lost_connection_comes_back_with_all_that_was_wanted(browser: "Browser", address: str) -> None:
     page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
     sockets: list[Any] = []
     tab = Tab(page)
 
+    def hear(route: Any, text: str) -> None:
+        tab.hear(text)
+        route.send(text)
+
     def between(route: Any) -> None:
-        server = route.connect_to_server()
-        server.on_message(lambda text: (tab._take(json.loads(text)), route.send(text)))
         sockets.append(route)
+        if len(sockets) in (2, 3):  # the server is away for a while
+            route.close()
+        else:
+            route.connect_to_server().on_message(lambda text: hear(route, text))
 
     page.route_web_socket("**/live*", between)
     page.goto(f"{address}#watch?a=published/lqr&b=published/pid")
@@ -95,5 +101,6 @@ def test_a_lost_connection_comes_back_with_all_that_was_wanted(browser: "Browser
     page.get_by_text("connection lost").wait_for()
     tab.frame = {}
     tab.until_frame(lambda frame: len(frame["sides"]) == 2)
-    page.get_by_text("live", exact=True).wait_for()
+    assert len(sockets) == 4
+    page.locator("#link", has_text="live").wait_for()
     page.close()

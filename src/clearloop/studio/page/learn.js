@@ -69,7 +69,7 @@ export class Learn {
     const recorded = own.map(({ name, rows, episodes }) =>
       ({ value: name, text: `${name} (${rows.toLocaleString("en")} transitions, ${episodes} episodes)` }));
     const made = { value: OWN, text: "one that the task makes itself" };
-    choices(this.batch, [...recorded, made], wanted ?? this.batch.value);
+    choices(this.batch, [...recorded, made], wanted ?? (this.batch.value || recorded[0]?.value));
   }
 
   async #upload(file) {

@@ -6,7 +6,7 @@ import { colours } from "./theme.js";
 
 const STEPS = 320;
 const MOST_LINES = 2; // of states; more cannot be told apart at a glance
-const EDGE = 8; // px
+const EDGE = 8, LEGEND = 18; // px
 
 const share = ([low, high], value) => Math.max(-0.03, Math.min(1.03, (value - low) / (high - low)));
 
@@ -53,7 +53,7 @@ export class Trace {
     context.setTransform(dense, 0, 0, dense, 0, 0);
     context.clearRect(0, 0, width, height);
     const x = (t) => width - ((latest - t) / STEPS) * width;
-    const y = (value) => EDGE + (1 - value) * (height - 2 * EDGE);
+    const y = (value) => EDGE + (1 - value) * (height - EDGE - LEGEND);
     context.fillStyle = palette.force;
     context.globalAlpha = 0.3;
     const step = width / STEPS + 0.5, zero = y(share(this.action.limits, 0));

@@ -25,6 +25,7 @@ class Served:
     studio: Studio
     server: uvicorn.Server
     port: int
+    loop: asyncio.AbstractEventLoop
 
     @property
     def origin(self) -> str:
@@ -35,20 +36,15 @@ class Served:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What must not grow: sessions, connections, tasks, open files."""
+        """What must not grow: sessions, connections, requests, tasks of the loop, open files."""
         state = self.server.server_state
         return {
             "sessions": self.studio.sessions,
             "connections": len(state.connections),
             "requests": len(state.tasks),
+            "tasks": len(asyncio.all_tasks(self.loop)),
             "files": len(list(FILES.iterdir())) if FILES.is_dir() else 0,
-            "threads": sum(not name.startswith("asyncio_") for name in _threads()),
         }
-
-
-def _threads() -> list[str]:
-    """The loop's own pool grows to its size, and stays."""
-    return [thread.name for thread in threading.enumerate()]
 
 
 @contextmanager
@@ -60,7 +56,7 @@ def serving(studio: Studio) -> Iterator[Served]:
     thread.start()
     try:
         wait_for(lambda: server.started)
-        yield Served(studio, server, port)
+        yield Served(studio, server, port, server.servers[0].get_loop())
     finally:
         server.should_exit = True
         thread.join(PATIENCE)
@@ -72,6 +68,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < until, "it never came"
+        time.sleep(0.01)
+
+
+def settled(served: Served, before: dict[str, int]) -> None:
+    """Until there is no more of anything than before."""
+    until = time.monotonic() + PATIENCE
+    while grown := {what: count for what, count in served.counts.items() if count > before[what]}:
+        assert time.monotonic() < until, (before, grown)
         time.sleep(0.01)
 
 
@@ -95,7 +99,3 @@ def error(socket: ClientConnection) -> str:
         document = json.loads(socket.recv(PATIENCE))
         if "error" in document:
             return str(document["error"])
-
-
-def tasks_of(loop: asyncio.AbstractEventLoop) -> int:
-    return len(asyncio.all_tasks(loop))

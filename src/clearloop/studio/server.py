@@ -1,5 +1,6 @@
 """Serving the studio on this machine, until Ctrl-C."""
 
+import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> Non
     studio = Studio(runs, task)
     Session(studio.catalog.stage(studio.catalog.first)).step()  # compiles, where that has not been done
     listening = listen(port)
+    complain_in_lines()
     ready(f"http://{HOST}:{listening.getsockname()[1]}/")
     make_server(studio, listening).run(sockets=[listening])
 
@@ -37,6 +39,19 @@ def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
             timeout_graceful_shutdown=PATIENCE,
         )
     )
+
+
+class OneLine(logging.Formatter):
+    """What goes wrong with a connection is worth a line, not a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"studio: {record.getMessage().partition(chr(10))[0]}"
+
+
+def complain_in_lines() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine())
+    logging.basicConfig(level=logging.ERROR, handlers=[handler])
 
 
 def listen(port: int) -> socket.socket:

@@ -30,23 +30,24 @@ class Session:
         self.faults, self.paused, self.speed = Faults(), False, 1.0
         self._changed: dict[str, float] = {}
         self.recorder: Recorder | None = None
-        self.steps = 0
+        self.steps, self.episode = 0, -1
         """since the session began"""
         self.restart(seed)
 
     def restart(self, seed: int, spread: float | None = None) -> None:
         """The same seed gives the same episodes."""
-        self._seed, self._spread, self.episode = seed, spread, -1
+        self._seed, self._spread, self._number = seed, spread, -1
         self._begin()
 
     def _begin(self) -> None:
         """The next episode, for both sides."""
         self._cut()
         self.episode += 1
+        self._number += 1
         self._step, self._rest = 0, math.ceil(REST / self.stage.pace)
         self._pushed = False
-        self._luck = np.random.default_rng([self._seed, self.episode, 1])
-        chance = np.random.default_rng([self._seed, self.episode])
+        self._luck = np.random.default_rng([self._seed, self._number, 1])
+        chance = np.random.default_rng([self._seed, self._number])
         self._course = Course(self.task, self._start(chance), chance)
         outside, luck = self._outside(), standard_normal(self.task, self._luck)
         for side in self.sides:

@@ -14,7 +14,7 @@ from clearloop.studio import learning
 from clearloop.studio.app import Studio, make_app
 from clearloop.studio.learning import Job
 from tests.runs.guessing import PUSHER, Guess
-from tests.studio.conftest import ORIGIN, PORT, TestClient
+from tests.studio.asking import ORIGIN, PORT, TestClient
 from tests.studio.serving import PATIENCE
 
 ENDLESS = 10**8  # minutes

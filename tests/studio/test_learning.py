@@ -99,6 +99,14 @@ def test_data_that_cannot_support_a_controller_is_refused_in_words(client: TestC
     assert progress["share"] is None
 
 
+def test_a_process_that_dies_is_no_run_that_was_stopped(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILL_AT", "candidates.csv:1")
+    name = begin(client, budget=QUICK)
+    assert wait(client, name, "failed")["share"] is None
+
+
 @pytest.mark.parametrize(
     ("lines", "share", "said"),
     [

@@ -1,5 +1,6 @@
 """What is recorded is a batch like any other."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -80,12 +81,13 @@ def test_what_no_action_explains_is_no_transition() -> None:
     """A push, a new start, other sensors, another driver."""
     session = Session(STAGES["cartpole"])
     session.record("x")
-    for interference in (
+    interferences: list[Callable[[], None]] = [
         lambda: session.push("rho_dot", 1.0),
         lambda: session.restart(3),
         lambda: session.disturb(Faults(delay=4)),
         lambda: session.drive(0, Automatic(PUBLISHED["gprl"])),
-    ):
+    ]
+    for interference in interferences:
         for _ in range(5):
             session.step()
         interference()
@@ -121,3 +123,18 @@ def test_nothing_is_no_batch() -> None:
     with pytest.raises(ClearloopError):
         recorder.batch()
     assert session.stop_recording() is None
+
+
+def test_two_who_record_at_the_same_time_get_names_of_their_own(tmp_path: Path) -> None:
+    batches = Batches(tmp_path)
+    assert [batches.free_name("cartpole") for _ in range(2)] == ["cartpole-play-1", "cartpole-play-2"]
+    _, recorder = played("cartpole", 30)
+    recorder.name = "cartpole-play-1"
+    batches.keep(recorder)
+    upload = batches.folder / ".upload.csv"
+    recorder.batch().save(upload)
+    for name in ("cartpole-play-1", "cartpole-play-2"):
+        with pytest.raises(ClearloopError, match="already"):
+            batches.take(upload, name, recorder.task)
+    assert batches.take(upload, "mine", recorder.task)["rows"] == recorder.transitions
+    assert Batches(tmp_path).free_name("cartpole") == "cartpole-play-2"

@@ -11,7 +11,7 @@ from clearloop.export import DOUBLE, SINGLE
 from clearloop.expression import Expression, Number, Variable, evaluate, fold, variables
 from clearloop.expression.operations import OPERATIONS, Operation
 from clearloop.verification.approximation import Approximate, Arithmetic
-from tests.expression.strategies import expressions
+from tests.expression.strategies import ALL_OPERATIONS, expressions, tame_numbers
 
 VALUES = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0]) | st.floats(-1e6, 1e6) | st.floats(-10, 10)
 BOUNDS = st.sampled_from([0.0, 1e-9, 1e-3, 0.5]) | st.floats(0, 3)
@@ -40,7 +40,7 @@ def in_single(operation: Operation, arguments: Sequence[float]) -> float:
 
 
 @settings(max_examples=400)
-@given(expressions("number", 3), st.data())
+@given(expressions("number", 3, ALL_OPERATIONS, tame_numbers), st.data())
 def test_single_precision_stays_within_the_bound(tree: Expression, data: st.DataObject) -> None:
     values = {v: SINGLE.rounded(data.draw(VALUES)) for v in variables(tree)}
     arithmetic = Arithmetic(SINGLE, exact=False)

@@ -23,6 +23,8 @@ COMMANDS = (
     ("evaluate",),
     ("show",),
     ("simulate",),
+    ("export",),
+    ("verify",),
     ("data",),
     ("data", "make"),
     ("data", "check"),

@@ -6,6 +6,7 @@ import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from clearloop.controllers import Controller
 from clearloop.export import DOUBLE, Precision, Routine, export, lower
 from clearloop.export.c import c_unit, helper_text
 from clearloop.verification.expectation import Expectation, expect
-from clearloop.verification.running import _arguments
+from clearloop.verification.running import arguments_of
 from clearloop.verification.vectors import Amount, Episode, vectors
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic", "-ffp-contract=off")
@@ -148,7 +149,7 @@ def run_javascript(cases: list[Case], folder: Path) -> list[Actions]:
     for k, case in enumerate(cases):
         (text,) = export(case.controller, to="javascript").values()
         (folder / f"c{k}.mjs").write_text(text, encoding="utf-8")
-        sent.append([f"./c{k}.mjs", [[_arguments(step) for step in episode] for episode in case.episodes]])
+        sent.append([f"./c{k}.mjs", [[arguments_of(step) for step in episode] for episode in case.episodes]])
     (folder / "batch.mjs").write_text(_NODE)
     done = subprocess.run(
         ["node", "batch.mjs"], input=json.dumps(sent), cwd=folder, capture_output=True, text=True, check=False
@@ -162,13 +163,13 @@ def run_python(cases: list[Case]) -> list[Actions]:
     answers = []
     for case in cases:
         (text,) = export(case.controller, to="python").values()
-        module: dict[str, object] = {}
+        module: dict[str, Any] = {}
         exec(text, module)  # noqa: S102
-        rows = []
+        rows: list[list[float | None]] = []
         for episode in case.episodes:
-            memory = module["reset"]()  # type: ignore[operator]
-            for step in episode:
-                rows.append(list(module["act"](_arguments(step)[0], memory, _arguments(step)[1]).values()))  # type: ignore[operator]
+            memory = module["reset"]()
+            pairs = map(arguments_of, episode)
+            rows += [list(module["act"](seen, memory, setpoint).values()) for seen, setpoint in pairs]
         answers.append(_table(rows))
     return answers
 

@@ -19,6 +19,13 @@ def test_without_a_file_the_code_is_printed(run: Run, published: Path, to: str) 
     assert "69.8" in done.out
 
 
+def test_an_action_without_limits_is_pointed_out(run: Run, published: Path) -> None:
+    done = run("export", published / "gprl.json", "--to", "python")
+    assert done.code == 0
+    assert done.err == "note: force has no limits: give --task, or limits in the file\n"
+    assert "note:" not in done.out
+
+
 def test_a_header_is_written_beside_the_source(run: Run, published: Path, tmp_path: Path) -> None:
     out = tmp_path / "pole.c"
     done = run("export", published / "gprl.json", "--task", "cartpole", "--to", "c", "--out", out)

@@ -49,7 +49,8 @@ class Maker:
         return bool(self.rng.random() < share)
 
     def some(self, things: tuple[str, ...], most: int) -> Names:
-        return self.rng.choice(things, size=self.rng.integers(1, most + 1), replace=False).tolist()
+        chosen = self.rng.choice(things, size=self.rng.integers(1, most + 1), replace=False)
+        return [str(name) for name in chosen]
 
     def number(self) -> float:
         """Mostly of a usual size; now and then 0, 1, huge or tiny."""

@@ -61,6 +61,9 @@ def export(
     files = translate(
         the_controller, to=to, name=(out or controller).stem, precision=precision, options=options or ()
     )
+    free = [name for name in the_controller.actions if name not in the_controller.limits]
+    if free:
+        typer.echo(f"note: {', '.join(free)} has no limits: give --task, or limits in the file", err=True)
     if out is None:
         for text in files.values():
             typer.echo(text, nl=False)

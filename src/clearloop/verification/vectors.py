@@ -50,7 +50,12 @@ def vectors(
         return [[{}, {}]]
     maker = _Maker(routine, precision, rng, amount, dict(scales or {}))
     episodes = [*maker.random(), *maker.corners(), *maker.extremes(), *maker.constants(), *maker.edges()]
-    return [[maker.rounded(inputs) for inputs in episode] for episode in episodes]
+    return [rounded(episode, precision) for episode in episodes]
+
+
+def rounded(episode: Episode, precision: Precision) -> Episode:
+    """With numbers that the target can be given."""
+    return [{name: precision.rounded(value) for name, value in inputs.items()} for inputs in episode]
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,6 @@ class _Maker:
     @property
     def names(self) -> list[Variable]:
         return [one.variable for one in self.routine.inputs]
-
-    def rounded(self, inputs: Inputs) -> Inputs:
-        """Numbers that the target can be given."""
-        return {name: self.precision.rounded(value) for name, value in inputs.items()}
 
     def draw(self) -> Inputs:
         size = 10 ** self.rng.uniform(-3, 1)

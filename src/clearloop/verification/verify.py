@@ -17,7 +17,7 @@ from clearloop.verification.bench import c_bench, vectors_csv
 from clearloop.verification.expectation import expect
 from clearloop.verification.plc_bench import plc_bench
 from clearloop.verification.running import RUNNERS, Trial
-from clearloop.verification.vectors import Amount, Episode, vectors
+from clearloop.verification.vectors import Amount, Episode, rounded, vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,7 @@ def verify(
     files = export(controller, to=to, name=name, precision=precision)
     exact, routine = PRECISIONS[precision], lower(controller)
     made = vectors(routine, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
-    rounded = [[{n: exact.rounded(v) for n, v in step.items()} for step in episode] for episode in log]
-    expectation = expect(controller, routine, [*rounded, *made], exact)
+    expectation = expect(controller, routine, [*(rounded(episode, exact) for episode in log), *made], exact)
     bench: Files = {"vectors.csv": vectors_csv(routine, expectation)}
     if to == "c":
         file, text = c_bench(routine, name, exact, expectation.tolerance)

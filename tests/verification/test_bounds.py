@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from clearloop.export import DOUBLE, SINGLE
 from clearloop.expression import Expression, Number, Variable, evaluate, fold, variables
 from clearloop.expression.operations import OPERATIONS, Operation
 from clearloop.verification.approximation import Approximate, Arithmetic
+from clearloop.verification.bounds import apply
 from tests.expression.strategies import ALL_OPERATIONS, expressions, tame_numbers
 
 VALUES = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0]) | st.floats(-1e6, 1e6) | st.floats(-10, 10)
@@ -29,7 +31,7 @@ def test_what_is_off_within_the_bounds_stays_within_the_bound(name: str, data: s
         else:
             arguments.append(Approximate(data.draw(VALUES), data.draw(BOUNDS)))
             moved.append(arguments[-1].value + data.draw(st.floats(-1, 1)) * arguments[-1].bound)
-    found = Arithmetic(DOUBLE, exact=False).call(operation, arguments)
+    found = apply(Arithmetic(DOUBLE, exact=False), operation, arguments)
     assert found.value == operation.meaning(*(argument.value for argument in arguments))
     assert abs(operation.meaning(*moved) - found.value) <= found.bound * (1 + 1e-9) + 1e-300
 
@@ -51,7 +53,7 @@ def test_single_precision_stays_within_the_bound(tree: Expression, data: st.Data
     def single_leaf(node: Number | Variable) -> float:
         return SINGLE.rounded(node.value) if isinstance(node, Number) else values[node]
 
-    found = fold(tree, leaf, arithmetic.call)
+    found = fold(tree, leaf, partial(apply, arithmetic))
     single = fold(tree, single_leaf, in_single)
     assert found.value == evaluate(tree, values)
     assert abs(single - found.value) <= found.bound
@@ -61,14 +63,14 @@ def test_single_precision_stays_within_the_bound(tree: Expression, data: st.Data
 def test_exact_numbers_are_compared_with_constants_exactly() -> None:
     arithmetic = Arithmetic(SINGLE, exact=False)
     above = Approximate(float(np.float32(0.1)))
-    assert arithmetic.call(OPERATIONS["gt"], [above, arithmetic.number(0.1)]) == Approximate(1.0, 0.0)
+    assert apply(arithmetic, OPERATIONS["gt"], [above, arithmetic.number(0.1)]) == Approximate(1.0, 0.0)
     computed = Approximate(float(np.float32(0.1)), 1e-9)
-    assert arithmetic.call(OPERATIONS["gt"], [computed, arithmetic.number(0.1)]) == Approximate(1.0, 1.0)
+    assert apply(arithmetic, OPERATIONS["gt"], [computed, arithmetic.number(0.1)]) == Approximate(1.0, 1.0)
 
 
 def test_an_undecided_condition_counts_with_both_outcomes() -> None:
     arithmetic = Arithmetic(DOUBLE, exact=True)
-    found = arithmetic.call(
-        OPERATIONS["if"], [Approximate(1.0, 1.0), Approximate(5.0, 0.1), Approximate(2.0, 0.3)]
+    found = apply(
+        arithmetic, OPERATIONS["if"], [Approximate(1.0, 1.0), Approximate(5.0, 0.1), Approximate(2.0, 0.3)]
     )
     assert found == Approximate(5.0, 3.3)

@@ -8,6 +8,7 @@ from blark.parse import new_parser, parse_source_code
 from clearloop.controllers import Controller, from_json
 from clearloop.export.interpreter import StructuredTextError, parse
 from clearloop.export.precision import DOUBLE, SINGLE, Precision
+from clearloop.export.structured_text.bench import Rows, bench
 from clearloop.export.structured_text.functions import TEMPLATES
 from clearloop.export.structured_text.options import OPTIONS
 from clearloop.export.structured_text.pou import to_text
@@ -98,3 +99,16 @@ def test_both_accept_what_is_right() -> None:
     END_FUNCTION_BLOCK"""
     assert parse(text.replace(" on", " active"))
     assert accepted(text)
+
+
+def test_a_test_bench_is_accepted() -> None:
+    block = pous(controller(kind="linear", gains={"u": {"x": 1, "y[t-1]": -2}}), "law", DOUBLE)[-1]
+    rows = Rows(
+        inputs=[[1, 2], [3, 4]],
+        actions=[[0.5], [-1]],
+        ranges=[[2], [2]],
+        first=[True, False],
+        compared=[True, True],
+        tolerance=1e-12,
+    )
+    assert accepted(bench(block, rows, DOUBLE))

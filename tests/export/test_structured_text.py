@@ -3,10 +3,13 @@
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from clearloop.controllers import Controller, from_json, load
 from clearloop.errors import ClearloopError
@@ -15,7 +18,7 @@ from clearloop.export.precision import DOUBLE, SINGLE, Precision
 from clearloop.export.structured_text.functions import TEMPLATES
 from clearloop.export.structured_text.printing import functions, pous, structured_text
 from clearloop.export.structured_text.words import number
-from clearloop.expression import meanings
+from clearloop.expression import is_name, meanings
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.export.block import STATES, between, block_of, observation, step, text_of
@@ -181,6 +184,22 @@ def test_names_are_legal_and_do_not_clash() -> None:
         assert not word.endswith("_")
 
 
+IDENTIFIERS = st.from_regex(r"[A-Za-z_θé调][A-Za-z0-9_θé调]{0,40}", fullmatch=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(IDENTIFIERS.filter(is_name), min_size=2, max_size=6, unique=True))
+def test_any_names_are_made_legal(names: list[str]) -> None:
+    """Our scanner refuses what the standard does; NFKC makes some names the same one."""
+    action, *states = dict.fromkeys(unicodedata.normalize("NFKC", name) for name in names)
+    law = "+".join(["0", *(f"{place}*{name}[t-2]" for place, name in enumerate(states, 1))])
+    controller = from_json(json.dumps({"clearloop": 1, "kind": "equation", "outputs": {action: law}}))
+    block, memory = block_of(controller), controller.reset()
+    seen = {name: float(place) for place, name in enumerate(states)}
+    wanted = controller.act(seen, memory)[action]
+    assert list(block.step(dict(zip(block.inputs, seen.values(), strict=False))).values()) == [wanted]
+
+
 def test_words_of_people_stay_in_their_comments() -> None:
     table = {
         "clearloop": 1,
@@ -245,5 +264,5 @@ def test_numbers_have_digits_on_both_sides_of_the_point(value: float, double: st
 
 
 def test_names_of_blocks() -> None:
-    for given, wanted in (("pid", "pid_controller"), ("003", "controller_003"), ("my law", "my_law")):
-        assert pous(KINDS["linear"], given, DOUBLE)[-1].name == wanted
+    for name, wanted in (("pid", "pid_controller"), ("003", "controller_003"), ("my law", "my_law")):
+        assert pous(KINDS["linear"], name, DOUBLE)[-1].name == wanted

@@ -40,7 +40,7 @@ class Names:
     def give(self, thing: Hashable, wish: str) -> str:
         """The identifier of a thing: the wish, made legal and with a number if it is taken."""
         if thing not in self._given:
-            word = base = ascii_name(wish)[:LONGEST]
+            word = base = ascii_name(wish)[:LONGEST].rstrip("_")
             number = 2
             while self._key(word) in self._taken:
                 end = f"_{number}"

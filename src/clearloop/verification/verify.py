@@ -15,6 +15,7 @@ from clearloop.expression import Variable
 from clearloop.files import whole_file
 from clearloop.verification.bench import c_bench, vectors_csv
 from clearloop.verification.expectation import expect
+from clearloop.verification.plc_bench import plc_bench
 from clearloop.verification.running import RUNNERS, Trial
 from clearloop.verification.vectors import Amount, Episode, rounded, vectors
 
@@ -63,6 +64,10 @@ def verify(
     if to == "c":
         file, text = c_bench(routine, name, exact, expectation.tolerance)
         bench[file] = text
+    if to == "st":
+        bench[f"{Path(next(iter(files))).stem}_bench.st"] = plc_bench(
+            controller, routine, name, exact, expectation
+        )
     for file, text in {**files, **bench}.items():
         with whole_file(folder / file) as opened:
             opened.write(text.encode())

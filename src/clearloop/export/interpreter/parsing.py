@@ -155,7 +155,7 @@ class _Parser(Operands):
     def _invocation(self, instance: Token) -> Invocation:
         """`controller(theta := 0.1, rho := x);`."""
         inputs: list[tuple[str, Expression]] = []
-        while not inputs or self.accept(","):
+        while self.token.text != ")" and (not inputs or self.expect(",")):
             name = self.expect_name()
             self.expect(":=")
             inputs.append((name.text, self.expression()))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from clearloop.export.routine import Output
-from clearloop.export.structured_text.pou import STEP
+from clearloop.export.structured_text.folding import STEP
 from clearloop.export.structured_text.writer import Writer
 from clearloop.expression import Variable
 from clearloop.expression.meanings import READ_LIMIT

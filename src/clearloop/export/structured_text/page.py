@@ -1,16 +1,13 @@
 """A function block while it is written: what is declared so far, and the lines of its body."""
 
-import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
-from clearloop.export.about import WIDTH
 from clearloop.export.naming import Names
 from clearloop.export.precision import Precision
-from clearloop.export.structured_text.pou import STEP, Declaration, Pou, Section
+from clearloop.export.structured_text.folding import STEP, folded
+from clearloop.export.structured_text.pou import Declaration, Pou, Section
 from clearloop.export.structured_text.words import DIALECT, RESERVED, finished, real
 
-MOST_BRACKETS = 20
-_BREAK = re.compile(r" (?=[-+] )| (?=AND |OR )|(?<=,) ")
 OWN = ("restart", "running", "k", "manual", "was_manual", "acted")
 
 
@@ -73,31 +70,3 @@ def block_name(name: str) -> str:
     if name.upper() in RESERVED:
         return f"{name}_controller"
     return name if name[:1].isalpha() else f"controller_{name}"
-
-
-def folded(line: str, indent: str) -> list[str]:
-    """A long line of code, broken before signs and after commas, in as few brackets as will do."""
-    room = WIDTH - len(indent) - len(STEP)
-    parts = [line]
-    for brackets in range(MOST_BRACKETS):
-        if max(map(len, parts)) <= room:
-            break
-        parts = list(_parts(line, brackets))
-    lines = [indent + parts[0]]
-    for part in parts[1:]:
-        if len(lines[-1]) + 1 + len(part) <= WIDTH:
-            lines[-1] += f" {part}"
-        else:
-            lines.append(f"{indent}{STEP}{part}")
-    return lines
-
-
-def _parts(line: str, brackets: int) -> Iterator[str]:
-    """The line between spaces that stand in at most so many brackets."""
-    depth = start = 0
-    for place, character in enumerate(line):
-        depth += (character == "(") - (character == ")")
-        if depth <= brackets and _BREAK.match(line, place):
-            yield line[start:place]
-            start = place + 1
-    yield line[start:]

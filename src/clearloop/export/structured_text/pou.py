@@ -6,10 +6,10 @@ from typing import Literal
 
 from clearloop.export.about import commented
 from clearloop.export.about import harmless as printable
+from clearloop.export.structured_text.folding import STEP, folded
 
 Section = Literal["VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP"]
 SECTIONS: tuple[Section, ...] = ("VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP")
-STEP = "    "
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def to_text(pou: Pou) -> str:
     for section in SECTIONS:
         declared = pou.section(section)
         if declared:
-            lines += [section, *(STEP + _declared(one) for one in declared), "END_VAR"]
+            lines += [section, *(line for one in declared for line in declared_lines(one)), "END_VAR"]
     return "\n".join([*lines, "", pou.body.strip("\n"), f"END_{kind}", ""])
 
 
@@ -70,9 +70,9 @@ def comment(words: tuple[str, ...]) -> Iterator[str]:
         yield "*)"
 
 
-def _declared(one: Declaration) -> str:
+def declared_lines(one: Declaration) -> list[str]:
     kind = f"ARRAY [{one.bounds[0]}..{one.bounds[1]}] OF {one.type}" if one.bounds else one.type
     initial = ", ".join(one.initial)
     start = f" := [{initial}]" if one.bounds and initial else f" := {initial}" if initial else ""
-    words = f" (* {harmless(one.words)} *)" if one.words else ""
-    return f"{one.name} : {kind}{start};{words}"
+    *lines, last = folded(f"{one.name} : {kind}{start};", STEP)
+    return [*lines, f"{last} (* {harmless(one.words)} *)" if one.words else last]

@@ -8,8 +8,9 @@ from clearloop.export.environment import Environment, plain_name, ring_key
 from clearloop.export.precision import Precision
 from clearloop.export.routine import Fill, Input, Let, Mean, Output, Ring, Routine, Statement, Store, Sum
 from clearloop.export.spans import Span, found
+from clearloop.export.structured_text.folding import STEP
 from clearloop.export.structured_text.page import Page
-from clearloop.export.structured_text.pou import STEP, Pou
+from clearloop.export.structured_text.pou import Pou
 from clearloop.export.structured_text.words import DIALECT
 from clearloop.expression import Expression, Variable
 from clearloop.expression.meanings import READ_LIMIT

@@ -1,7 +1,7 @@
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 
-from clearloop.expression import Expression, parse, to_latex
+from clearloop.expression import Expression, parse, to_latex, to_typst
 from tests.expression.strategies import any_kind
 
 
@@ -51,3 +51,26 @@ def test_braces_and_brackets_are_balanced(expression: Expression) -> None:
     latex = to_latex(expression)
     assert latex.count("{") == latex.count("}")
     assert latex.count(r"\left") == latex.count(r"\right")
+
+
+@pytest.mark.parametrize(
+    ("formula", "typst"),
+    [
+        ("69.8*theta + 20*theta_dot[t-3]", "69.8 thin theta + 20 thin dot(theta)_(t-3)"),
+        ("abs(x)/(2*3) - sqrt(log(y))", "frac(abs(x), 2 dot.op 3) - sqrt(ln (y))"),
+        ("tank_level**2*-b", '"tank"_("level")^(2) thin (-b)'),
+        ("wrap(θ) + 1e-7", 'op("wrap") (theta) + 1 dot.op 10^(-7)'),
+        ("if(a <= b and not c < 1, 1, 2)", 'cases(1 & "if" a <= b and not c < 1, 2 & "otherwise")'),
+    ],
+)
+def test_typst_looks_as_written(formula: str, typst: str) -> None:
+    assert to_typst(parse(formula)) == typst
+
+
+@settings(max_examples=60, deadline=None, phases=[Phase.generate])
+@given(any_kind(4))
+def test_typst_takes_every_formula(expression: Expression) -> None:
+    import typst
+
+    source = f"#set page(width: auto, height: auto)\n$ {to_typst(expression)} $"
+    assert typst.compile(source.encode(), format="svg")

@@ -16,9 +16,8 @@ HOSTILE = '</script><img src="//x.org">'
 """as a unit, which a task file may say"""
 
 
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    folder = tmp_path_factory.mktemp("report")
+def learn_pusher(folder: Path) -> RunDirectory:
+    """Without a report."""
     file = folder / "pusher.toml"
     file.write_text(PUSHER.replace('push = { unit = "N"', f"push = {{ unit = '{HOSTILE}'"))
     with pytest.MonkeyPatch.context() as patch:
@@ -28,6 +27,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
         request = make_request("learn", str(file), given)
         run, batch = begin(folder / "run", task, request)
         carry_out(run, request, task, batch)
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    run = learn_pusher(tmp_path_factory.mktemp("report"))
     write_report(run)
     return run
 

@@ -115,11 +115,11 @@ def _values(margins: Margins, dt: float) -> dict[str, str]:
     for margin in margins.actions:
         of = f", {margin.action}" if len(margins.actions) > 1 else ""
         up, down = margin.gain_up, margin.gain_down
-        shown[f"gain margin, up{of}"] = f"{TIMES} {number(up)}" if up else "any"
-        shown[f"gain margin, down{of}"] = f"{TIMES} {number(down)}" if down else "any"
-        shown[f"phase margin{of}"] = f"{number(margin.phase)}°" if margin.phase else "any"
+        shown[f"gain margin, up{of}"] = f"{TIMES} {number(up)}" if up is not None else "any"
+        shown[f"gain margin, down{of}"] = f"{TIMES} {number(down)}" if down is not None else "any"
+        shown[f"phase margin{of}"] = f"{number(margin.phase)}°" if margin.phase is not None else "any"
         late = margin.delay
-        shown[f"delay margin{of}"] = f"{number(late, 3)} s ({late / dt:.1f} steps)" if late else "any"
+        shown[f"delay margin{of}"] = "any" if late is None else f"{number(late, 3)} s ({late / dt:.1f} steps)"
     return shown
 
 

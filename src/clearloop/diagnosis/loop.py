@@ -48,6 +48,14 @@ def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray
     return np.array(gains)
 
 
+def delayed(moves: Floats, action: int, steps: int) -> Floats:
+    """[S, H + steps, W] of a system that an action reaches so many steps later."""
+    late = lengthened(moves, moves.shape[1] + steps)
+    column = len(moves) + action
+    late[:, :, column] = np.roll(late[:, :, column], steps, axis=1)
+    return late
+
+
 def lengthened(slopes: Floats, rows: int) -> Floats:
     """[…, rows, W] with nothing read of the rows that are added."""
     return np.pad(slopes, ((0, 0), (0, rows - slopes.shape[1]), (0, 0)))

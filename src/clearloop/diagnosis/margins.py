@@ -4,20 +4,23 @@ Of each action: its loop is cut there, the others stay closed. A plant that need
 margin downwards, too. Limits of actions are not in it: margins are for small deviations.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from clearloop.data.cells import Floats
 from clearloop.diagnosis.linearisation import Linearisation
-from clearloop.diagnosis.loop import closed_loop, lengthened, loop_gains
+from clearloop.diagnosis.loop import closed_loop, delayed, lengthened, loop_gains
 from clearloop.diagnosis.modes import Mode, find_modes
 from clearloop.diagnosis.rounding import rounded
 from clearloop.methods.linear_model import LinearModel
 
 POINTS = 4_000  # frequencies from SLOWEST to the fastest that a sampled loop can show
 SLOWEST = 1e-4  # of the fastest
+REAL = 1e-2  # the most that an imaginary part may be of a real one to be none
+MOST_STEPS = 20  # of delay that are tried
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,13 @@ def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Mar
         return Margins(modes, ())
     frequencies = np.geomspace(SLOWEST, 1.0, POINTS) * np.pi / task.dt
     responses = loop_gains(moves, law, np.exp(1j * frequencies * task.dt))
-    found = (
-        _margin(name, response, frequencies)
-        for name, response in zip(task.action_names, responses, strict=True)
+    return Margins(
+        modes,
+        tuple(
+            _bearing(_margin(name, response, frequencies), moves, law, a, task.dt)
+            for a, (name, response) in enumerate(zip(task.action_names, responses, strict=True))
+        ),
     )
-    return Margins(modes, tuple(found))
 
 
 def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
@@ -91,8 +96,9 @@ def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
 
     bode = np.abs(response), np.degrees(np.unwrap(np.angle(response))), frequencies
     factors, phases, _, _, crossings, _ = stability_margins(bode, returnall=True)
-    ends = response[[0, -1]].real  # at rest, and where every step changes sign, a response is real
-    factors = np.append(factors, [-1 / value for value in ends if value < 0])
+    # Very slowly, unless something integrates, and where every step changes sign, a response is real.
+    ends = [end.real for end in response[[0, -1]] if abs(end.imag) < REAL * abs(end.real)]
+    factors = np.append(factors, [-1 / end for end in ends if end < 0])
     delays = np.radians(np.remainder(phases, 360.0)) / crossings
     return Margin(
         action,
@@ -103,6 +109,20 @@ def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
     )
 
 
+def _bearing(margin: Margin, moves: Floats, law: Floats, action: int, dt: float) -> Margin:
+    """With no more delay than the sampled loop bears in whole steps, which may be less than its phase says:
+    where a loop still has gain at the fastest frequency, there is none of a fraction of a step.
+    """
+    most = math.inf if margin.delay is None else margin.delay
+    for steps in range(1, MOST_STEPS + 1):
+        if steps * dt > most:
+            break
+        late = delayed(moves, action, steps)
+        if not all(mode.inside for mode in find_modes(closed_loop(late, lengthened(law, late.shape[1])), dt)):
+            return replace(margin, delay=(steps - 1) * dt)
+    return margin
+
+
 def _nearest(values: Floats, sign: float = 1.0) -> float | None:
     finite = values[np.isfinite(values)]
     return sign * float(finite.min()) if finite.size else None
@@ -111,9 +131,9 @@ def _nearest(values: Floats, sign: float = 1.0) -> float | None:
 def _said(margin: Margin) -> str:
     up, down = margin.gain_up, margin.gain_down
     parts = [
-        f"gain x {up:.3g}" if up else "",
-        f"gain x {down:.3g} downwards" if down else "",
-        f"{margin.phase:.3g} degrees" if margin.phase else "",
-        f"delay {margin.delay:.3g} s" if margin.delay else "",
+        None if up is None else f"gain x {up:.3g}",
+        None if down is None else f"gain x {down:.3g} downwards",
+        None if margin.phase is None else f"{margin.phase:.3g} degrees",
+        None if margin.delay is None else f"delay {margin.delay:.3g} s",
     ]
     return f"{margin.action} bears " + (", ".join(part for part in parts if part) or "any change")

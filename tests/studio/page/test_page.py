@@ -93,7 +93,7 @@ def test_a_run_that_was_refused_can_be_insisted_on(make_tab: Opener) -> None:
     reason = "log.csv cannot support a controller: the action never varies independently of theta"
 
     def begin(route: "Route") -> None:
-        asked.append(route.request.post_data_json)
+        asked.append(route.request.post_data_json or {})
         route.fulfill(json={"run": "r"})
 
     tab.page.route("**/api/learn", begin)

@@ -121,3 +121,18 @@ def test_nothing_is_no_batch() -> None:
     with pytest.raises(ClearloopError):
         recorder.batch()
     assert session.stop_recording() is None
+
+
+def test_two_who_record_at_the_same_time_get_names_of_their_own(tmp_path: Path) -> None:
+    batches = Batches(tmp_path)
+    assert [batches.free_name("cartpole") for _ in range(2)] == ["cartpole-play-1", "cartpole-play-2"]
+    _, recorder = played("cartpole", 30)
+    recorder.name = "cartpole-play-1"
+    batches.keep(recorder)
+    upload = batches.folder / ".upload.csv"
+    recorder.batch().save(upload)
+    for name in ("cartpole-play-1", "cartpole-play-2"):
+        with pytest.raises(ClearloopError, match="already"):
+            batches.take(upload, name, recorder.task)
+    assert batches.take(upload, "mine", recorder.task)["rows"] == recorder.transitions
+    assert Batches(tmp_path).free_name("cartpole") == "cartpole-play-2"

@@ -56,14 +56,14 @@ class Studio:
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
     async def controllers(self, request: Request) -> Response:
-        stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
+        stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
         return JSONResponse(await to_thread.run_sync(self.catalog.controllers, stage))
 
     async def list_batches(self, request: Request) -> Response:  # noqa: ARG002
         return JSONResponse(await to_thread.run_sync(self.batches.list))
 
     async def upload(self, request: Request) -> Response:
-        stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
+        stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
         name = request.query_params.get("name", "")
         return JSONResponse(await take_batch(request, self.batches, name, stage.task))
 

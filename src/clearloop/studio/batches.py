@@ -1,10 +1,10 @@
 """The folder of batches: recorded here, or uploaded; a CSV file for each, and what it is beside it."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from clearloop.data import Batch
@@ -30,6 +30,8 @@ class About:
 class Batches:
     def __init__(self, runs: Path) -> None:
         self.folder = runs / "batches"
+        self._promised: set[str] = set()
+        self._writing = Lock()
 
     def path(self, name: str) -> Path:
         """Of a batch that is there."""
@@ -39,12 +41,16 @@ class Batches:
         return path
 
     def free_name(self, task: str) -> str:
-        """`cartpole-play-3`: nothing has it yet."""
+        """`cartpole-play-3`: nothing has it yet, and nobody else gets it."""
         stem = checked_name(task[:60], "a task") + "-play"
         number = 1
-        while (self.folder / f"{stem}-{number}.csv").exists():
+        while self._taken(name := f"{stem}-{number}"):
             number += 1
-        return f"{stem}-{number}"
+        self._promised.add(name)
+        return name
+
+    def _taken(self, name: str) -> bool:
+        return name in self._promised or (self.folder / f"{name}.csv").exists()
 
     def keep(self, recorder: Recorder) -> None:
         """What was recorded, whole or not at all."""
@@ -54,14 +60,16 @@ class Batches:
 
     def take(self, upload: Path, name: str, task: Task) -> dict[str, Any]:
         """A file that was uploaded into the folder, if the task can read it as a log."""
-        if (self.folder / f"{checked_name(name, 'a batch')}.csv").exists():
-            raise ClearloopError(f"there is a batch '{name}' already: give another name")
+        checked_name(name, "a batch")
         try:
             batch = Batch.load(upload, task)
         except ClearloopError as error:
             raise ClearloopError(str(error).replace(str(upload), f"{name}.csv")) from error
-        self._describe(name, task, batch)
-        os.replace(upload, self.folder / f"{name}.csv")  # noqa: PTH105
+        with self._writing:
+            if self._taken(name):
+                raise ClearloopError(f"there is a batch '{name}' already: give another name")
+            self._describe(name, task, batch)
+            upload.replace(self.folder / f"{name}.csv")
         return self.about(name)
 
     def make_folder(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from clearloop.controllers import Controller, Planner, load
 from clearloop.controllers.equation import Equation
 from clearloop.errors import ClearloopError, quoted
+from clearloop.expression import to_text
 from clearloop.published import published_for
 from clearloop.report.sentences import rounded
 from clearloop.studio.drivers import Automatic, Driver
@@ -28,11 +29,15 @@ class Catalog:
             self.stages[own.task.name] = own
         self.first = own.task.name
 
-    def stage(self, name: str) -> Stage:
-        """One that can be played."""
+    def find(self, name: str) -> Stage:
+        """By the task's name; perhaps it can only be learned."""
         if name not in self.stages:
             raise ClearloopError(f"no task {quoted(name)}")
-        stage = self.stages[name]
+        return self.stages[name]
+
+    def stage(self, name: str) -> Stage:
+        """One that can be played."""
+        stage = self.find(name)
         if not stage.playable:
             raise ClearloopError(f"task {quoted(name)} cannot be played: it needs a [plant] and [starts]")
         return stage
@@ -94,7 +99,7 @@ class Catalog:
 
 def _law(task: Task) -> Controller | None:
     """How the task's own log was made: it may read what no sensor shows."""
-    law = task.exploration.law if task.exploration else {}
+    law = {name: to_text(formula) for name, formula in zip(task.actions, task.exploration_law, strict=False)}
     return Equation(outputs=law).for_task(task.unveiled) if law else None
 
 

@@ -96,7 +96,7 @@ class Learner:
     async def start(self, wish: Wish) -> str:
         """The name of the run."""
         find_method(wish.method)
-        stage = self._catalog.stage(wish.task)
+        stage = self._catalog.find(wish.task)
         data = [] if wish.batch is None else ["--data", str(self._batches.path(wish.batch))]
         async with self._starting:
             if self.busy:

@@ -153,7 +153,11 @@ class Live:
         recorder = self._session.stop_recording()
         if recorder is not None and not recorder.transitions:
             raise ClearloopError("record: nothing happened, so nothing was saved")
-        await self._keep(recorder)
+        try:
+            await self._keep(recorder)
+        except ClearloopError:  # a full disk, say: it can be tried again
+            self._session.recorder = self._session.recorder or recorder
+            raise
 
     async def _keep(self, recorder: Recorder | None) -> None:
         """Also when the socket is gone: what somebody played is not lost."""

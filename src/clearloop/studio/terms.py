@@ -13,6 +13,8 @@ from clearloop.report.sentences import rounded
 
 NEGATE, PLUS, MINUS, TIMES = (OPERATIONS[name] for name in ("neg", "add", "sub", "mul"))
 
+LONGEST = 120  # characters of a term, as it is shown
+
 
 class Term(NamedTuple):
     action: str
@@ -26,7 +28,7 @@ def terms_of(controller: Controller) -> tuple[Term, ...]:
     if isinstance(controller, Equation):
         formulas = {name: controller.formula(name) for name in controller.actions}
         return tuple(
-            Term(name, rounded(to_text(summand)), summand)
+            Term(name, shortened(rounded(to_text(summand))), summand)
             for name, formula in formulas.items()
             for summand in summands(formula)
         )
@@ -37,6 +39,10 @@ def terms_of(controller: Controller) -> tuple[Term, ...]:
             for feature, gain in row.items()
         )
     return ()
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def summands(formula: Expression) -> list[Expression]:

@@ -9,7 +9,7 @@ import pytest
 from tests.studio.page.tab import SHORTEST, TABS, Opener, learn
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Route
+    from playwright.sync_api import Browser, Route
 
 HOSTILE = '<img src="//x.org" onerror="throw 1">'
 
@@ -73,6 +73,25 @@ def test_a_folder_without_runs_says_what_to_do(make_tab: Opener) -> None:
         assert tab.opened() == [{"2": "play", "4": "play", "3": "learn"}[number]]
 
 
+def test_a_task_without_a_plant_can_be_learned_from_a_log(browser: "Browser", address: str) -> None:
+    page = browser.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    task = {"name": "boiler", "title": "Boiler", "playable": False}
+    state = {"version": "1", "tasks": [task], "default_task": "boiler"}
+    page.route("**/api/state", lambda route: route.fulfill(json=state))
+    page.goto(address)
+    for number in "13":
+        page.keyboard.press(number)
+        page.get_by_text("has no plant").locator("visible=true").wait_for()
+        page.keyboard.press("ArrowLeft")
+    page.get_by_role("button", name="Learn from a log").click()
+    page.locator("#batch").wait_for()
+    page.close()
+    assert complaints == []
+
+
 def test_a_refusal_is_one_line_that_goes_away(make_tab: Opener, tmp_path: Path) -> None:
     tab = make_tab("#learn")
     (tmp_path / "odd.csv").write_text("a,b\n1,2\n")
@@ -93,7 +112,7 @@ def test_a_run_that_was_refused_can_be_insisted_on(make_tab: Opener) -> None:
     reason = "log.csv cannot support a controller: the action never varies independently of theta"
 
     def begin(route: "Route") -> None:
-        asked.append(route.request.post_data_json)
+        asked.append(route.request.post_data_json or {})
         route.fulfill(json={"run": "r"})
 
     tab.page.route("**/api/learn", begin)

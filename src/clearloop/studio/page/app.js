@@ -34,8 +34,7 @@ class Studio {
     };
     this.tabs = new Tabs(this.panels);
     new Shortcuts(this.tabs);
-    const playable = state.tasks.filter((task) => task.playable);
-    choices(tasks, playable.map(({ name }) => ({ value: name, text: name })), state.default_task);
+    choices(tasks, state.tasks.map(({ name }) => ({ value: name, text: name })), state.default_task);
     tasks.addEventListener("change", () => this.choose(tasks.value) && this.tabs.start());
     document.addEventListener("visibilitychange", () => this.tabs.panel.hid?.());
     this.choose(tasks.value);
@@ -55,17 +54,25 @@ class Studio {
     this.tabs.remember(query);
   }
 
-  // Changes the task; false if the studio cannot play it.
+  // Changes the task; false if the studio does not know it.
   choose(name) {
-    const task = this.state.tasks.find((one) => one.name === name && one.playable);
+    const task = this.state.tasks.find((one) => one.name === name);
     if (!task) complain(`The studio does not know the task ${name}: start it with --task and the task's file`);
     if (!task || task === this.task) return Boolean(task);
     this.task = task;
     tasks.value = name;
     this.frames.clear();
-    this.session.open(name);
+    if (task.playable) this.session.open(name);
+    else this.#still();
     for (const panel of Object.values(this.panels)) panel.forget?.();
     return true;
+  }
+
+  // A task without a plant can be learned, from a log; there is nothing to play.
+  #still() {
+    this.session.close();
+    put(link, "no plant");
+    delete link.dataset.status;
   }
 
   #linked(status) {

@@ -14,8 +14,7 @@ const between = (a, b, share) =>
   ({ ...b, state: mixed(a.state, b.state, share), up: a.up + share * (b.up - a.up) });
 
 // Across a new start there is no movement.
-const continues = (a, b) =>
-  b.t >= a.t && b.episode === a.episode && b.sides.length === a.sides.length && b.sides[0].up >= a.sides[0].up;
+const continues = (a, b) => b.t >= a.t && b.episode === a.episode && b.sides.length === a.sides.length;
 
 export class Frames {
   #frames = [];

@@ -2,6 +2,7 @@
 
 import { button, make, put } from "./dom.js";
 import { announce } from "./notices.js";
+import { plantless } from "./plantless.js";
 import { Recorder } from "./recorder.js";
 import { Speeds } from "./speeds.js";
 import { Stage, reason } from "./stage.js";
@@ -37,16 +38,21 @@ export class Play {
     studio.hand.presses(right, 1);
     this.about = make("p", { class: "about" });
     const anew = button("New start", () => this.restart(), { title: "New start (N)" });
-    place.append(this.stage.element, make("div", { class: "thumbs" }, left, right),
+    this.empty = plantless(studio);
+    this.full = make("div", {}, this.stage.element, make("div", { class: "thumbs" }, left, right),
       make("div", { class: "tools" }, this.recorder.element,
         make("div", { class: "group" }, this.speeds.element, this.pauses, anew)),
       this.about);
+    place.append(this.full, this.empty);
   }
 
   enter() {
     this.#waiting = true;
     this.#paused = false;
     const { session, task } = this.studio;
+    this.empty.hidden = task.playable;
+    this.full.hidden = !task.playable;
+    if (!task.playable) return;
     const own = task.states.filter((one) => Number.isFinite(one.setpoint));
     const setpoint = Object.fromEntries(own.map((one) => [one.name, one.setpoint]));
     session.want({ second: null, first: "hand", sensors: { noise: 0, delay: 0 }, setpoint });
@@ -61,6 +67,7 @@ export class Play {
 
   forget() {
     this.#best = 0;
+    if (!this.studio.task.playable) return;
     this.about.textContent = ABOUT[this.studio.task.drawing];
     this.stage.show(this.studio.task);
     this.recorder.forget();
@@ -118,6 +125,7 @@ export class Play {
   }
 
   draw(frame) {
+    if (!this.studio.task.playable) return;
     if (this.steering.steer()) {
       this.#moved = true;
       if (this.#waiting) {

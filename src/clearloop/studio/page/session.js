@@ -22,7 +22,7 @@ export class Session {
   }
 
   open(task) {
-    this.#connection?.close();
+    this.close();
     this.#wanted = {};
     const address = new URL(`/live?${new URLSearchParams({ task })}`, location.href);
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
@@ -34,6 +34,11 @@ export class Session {
         this.status(status);
       },
     });
+  }
+
+  close() {
+    this.#connection?.close();
+    this.#connection = null;
   }
 
   // Any of: first, second, speed, sensors, pause; and setpoint, {name: value}.

@@ -9,6 +9,7 @@ export class Steering {
 
   // Once for each drawn frame; returns the share of the force, -1 to 1.
   steer(share = this.studio.hand.share()) {
+    if (!this.studio.task.playable) return 0;
     const [action] = this.studio.task.actions;
     if (share !== this.#said && this.studio.session.say({ do: "hand", action: { [action.name]: share } }))
       this.#said = share;

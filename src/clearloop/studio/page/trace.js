@@ -11,7 +11,7 @@ const EDGE = 8, LEGEND = 18; // px
 const share = ([low, high], value) => Math.max(-0.03, Math.min(1.03, (value - low) / (high - low)));
 
 export class Trace {
-  #points = []; // {t, episode, up, failed, begins, states: [share], action: share}
+  #points = []; // {t, episode, begins, failed, states: [share], action: share}
   #lines = [];
   #drawn = "";
 
@@ -33,8 +33,7 @@ export class Trace {
   push({ t, episode }, side) {
     const last = this.#points.at(-1);
     if (last?.t === t || (side.failed && last?.failed)) return;
-    this.#points.push({ t, episode, up: side.up, failed: side.failed,
-      begins: episode !== last?.episode || side.up < last.up,
+    this.#points.push({ t, episode, begins: episode !== last?.episode, failed: side.failed,
       states: this.#lines.map(({ name, span }) => share(span, side.state[name])),
       action: share(this.action.limits, side.action[this.action.name]) });
     while (this.#points[0].t < t - STEPS || this.#points[0].t > t) this.#points.shift();

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { button, choices, make, put } from "./dom.js";
 import { announce, trying } from "./notices.js";
+import { plantless } from "./plantless.js";
 import { Sensors } from "./sensors.js";
 import { Speeds } from "./speeds.js";
 import { Stage, reason } from "./stage.js";
@@ -52,15 +53,17 @@ export class Watch {
           button("Restart", () => this.restart(), { title: "Restart (N)" }))),
       make("h2", {}, "What it is doing now"), make("p", { class: "hint" }, THINKING), this.doing,
       make("h2", {}, "What makes it harder"), this.sensors.element);
-    place.append(this.full, this.empty);
+    this.plantless = plantless(studio);
+    place.append(this.full, this.empty, this.plantless);
   }
 
   async enter({ a, b } = {}) {
     const { task } = this.studio;
-    this.#controllers = (await trying(api.controllers)(task.name)) ?? [];
+    this.plantless.hidden = task.playable;
+    this.#controllers = task.playable ? (await trying(api.controllers)(task.name)) ?? [] : [];
     if (this.studio.tab !== "watch" || this.studio.task !== task) return;
     const known = (id) => this.#find(id) !== undefined;
-    this.empty.hidden = this.#controllers.length > 0;
+    this.empty.hidden = this.#controllers.length > 0 || !task.playable;
     this.full.hidden = !this.#controllers.length;
     if (!this.#controllers.length) return;
     const wanted = a ? [a, b] : this.#chosen;
@@ -88,6 +91,7 @@ export class Watch {
 
   forget() {
     this.#chosen = [null, null];
+    if (!this.studio.task.playable) return;
     this.sensors.show(this.studio.task);
     this.#clear();
   }
@@ -120,6 +124,7 @@ export class Watch {
   }
 
   #wish() {
+    if (!this.studio.task.playable) return;
     const [first, second] = this.#chosen;
     this.studio.session.want({ first, second, speed: this.speed, sensors: this.sensors.sensors,
       setpoint: this.sensors.setpoint, pause: this.#paused || document.hidden });

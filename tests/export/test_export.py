@@ -43,6 +43,16 @@ def test_the_exported_python_acts_as_the_controller_does() -> None:
         assert module["act"](observation, theirs, aims) == wanted  # type: ignore[operator]
 
 
+def test_exported_javascript_refuses_what_is_no_number() -> None:
+    text = cl.export(KINDS["equation"], to="javascript")["controller.mjs"]
+    for value in ("NaN", "undefined"):
+        call = f"act({{theta: {value}, theta_dot: 0, rho: 0, rho_dot: 0}}, reset());"
+        command = ["node", "--input-type=module", "-e", text + call]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode != 0
+        assert "TypeError: an input is not a number" in done.stderr
+
+
 def test_exported_python_refuses_what_is_no_number() -> None:
     module: dict[str, object] = {}
     exec(cl.export(KINDS["equation"], to="python")["controller.py"], module)  # noqa: S102

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+from benchmarks.exports import equation, nanoseconds
 from benchmarks.job import (
     MULTIPLY_ADDS,
     engine_job,
@@ -48,6 +49,7 @@ def main() -> None:
     print_peers(times, workload.steps, cores)
     print_growth()
     print_planning()
+    print_export()
     print_start()
     noise = max(timing.noise for timing in times.values())
     print(f"\nThe typical repetition was up to {noise:.0%} slower than the best: {_verdict(noise)}.")
@@ -95,6 +97,16 @@ def print_planning() -> None:
         f"A plan ({swarm}, {models}) on one core: {1e3 * timing.best:.1f} ms, typically "
         f"{1e3 * timing.median:.1f} (bar {1e3 * pilot.task.dt:.0f} ms)"
     )
+
+
+def print_export() -> None:
+    """A controller on the target costs next to nothing."""
+    time_of_a_call = nanoseconds()
+    if time_of_a_call is None:
+        print("No C compiler is installed: exported C was not timed.")
+        return
+    complexity = equation().complexity
+    print(f"Exported C, an equation of complexity {complexity}: {time_of_a_call:.1f} ns a call (bar 100 ns)")
 
 
 def print_start() -> None:

@@ -85,7 +85,7 @@ def use(what: str, name: str) -> float:
     source = Path(name).with_name("long.toml")
     if what == "learn":
         command = [sys.executable, "-m", "clearloop", "learn", str(source), "--data", name]
-        command += ["--budget", BUDGET, "--out", str(Path(name).with_suffix(""))]
+        command += ["--budget", BUDGET, "--out", f"{name}.run"]
         subprocess.run(command, check=True, stdout=sys.stderr)  # noqa: S603
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     task = Task.load(source)

@@ -23,6 +23,8 @@ COMMANDS = (
     ("evaluate",),
     ("show",),
     ("simulate",),
+    ("export",),
+    ("verify",),
     ("data",),
     ("data", "make"),
     ("data", "check"),
@@ -58,7 +60,7 @@ def test_tasks(run: Run) -> None:
         "cartpole", "theta,", "theta_dot,", "rho,", "rho_dot", "force", "0.025", "s", "100",
     ]  # fmt: skip
     task, *others = json.loads(run("tasks", "--json").out)
-    assert [other["name"] for other in others] == ["motor", "pendulum", "tank"]
+    assert [other["name"] for other in others] == ["cartpole-hardware", "motor", "pendulum", "tank"]
     assert task == {
         "name": "cartpole",
         "states": ["theta", "theta_dot", "rho", "rho_dot"],

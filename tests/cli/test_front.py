@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from clearloop.cli.front import print_front
-from clearloop.report.sentences import rounded
+from clearloop.report.sentences import headline, rounded
 from clearloop.runs import Entry, Front, Judged, Known, RunDirectory
 from clearloop.runs.planned import Beside
+from clearloop.runs.trust import Before, Trusted
 
 LONG = "93.456*theta + 24.0123*theta_dot + 9.8765*min(rho, 0.00012345*rho_dot) - 1234.5678*tanh(rho)"
 
@@ -153,3 +154,13 @@ def test_a_planner_stands_beside_the_others_from_its_own_starts(
         "Planner    003 plans anew at every step; its figures are from the first 128",
         "           starts, where it stands beside 002 2.50, GPRL equation 2.70",
     ]
+
+
+@pytest.mark.parametrize(
+    ("promised", "expected"), [(2.0, "than the log, from the same rows."), (4.0, "keep that.")]
+)
+def test_what_is_no_better_than_the_log_says_so(promised: float, expected: str) -> None:
+    entries = (entry(1, "gprl", 3, 4.5, None, "theta"), entry(2, "gprl", 5, promised, None, "2*theta"))
+    judged = tuple(Judged(row.controller, row.penalty_model, 0.1, 0.0, 0.0) for row in entries)
+    rows = [Trusted(row.controller, row.penalty_model, 0.0, 0.0, row.penalty_model) for row in entries]
+    assert headline(Front(entries, judged, ()), rows, Before("log", 3.0, 256)).endswith(expected)

@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_task_that_loads_its_log(run: Run, folder: Path) -> None:
     done = run("init", "drone.csv")
     assert (done.code, done.err) == (0, "")
-    assert "setpoint of angulo_deg" in done.out
+    assert "setpoint of angulo " in done.out
     task = Task.load("drone.toml")
     assert (task.state_names, task.action_names, task.dt) == (("angulo",), ("u",), 0.01)
     assert task.setpoints == {"angulo": "referencia"}
@@ -56,6 +56,44 @@ def test_a_task_that_loads_its_log(run: Run, folder: Path) -> None:
     batch = Batch.load(folder / "drone.csv", task)
     assert len(batch) > 2900
     assert run("data", "check", "drone.csv", "--task", "drone.toml").code == 0
+
+
+def test_actions_that_take_only_some_values(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    columns = {
+        "relay input": rng.choice([0.0, 24.0], 500), "gear input": rng.integers(1, 6, 500),
+        "valve input": rng.uniform(0, 1, 500), "level": rng.normal(size=500),
+    }  # fmt: skip
+    pl.DataFrame(columns).write_csv(folder / "some.csv")
+    actions = [word for name in ("relay", "gear", "valve") for word in ("--action", f"{name} input")]
+    given = ["--dt", "1", "--setpoint", "level=0"]
+    assert run("init", "some.csv", *given, *actions).code == 0
+    found = Task.load("some.toml").actions
+    assert [(action.limits, action.step) for action in found.values()] == [
+        ((0.0, 24.0), 24.0), ((1.0, 5.0), 1.0), ((0.0, 1.0), None),
+    ]  # fmt: skip
+    assert run("init", "some.csv", *given, *actions, "--limits", "relay_input=0,30", "--force").code == 0
+    assert Task.load("some.toml").actions["relay_input"].step is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_table_says_what_the_options_made_of_columns(run: Run) -> None:
+    done = run("init", "lab.csv", "--state", "Temperature 1", "--episode", "operator")
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert any(line.startswith("operator text episode as the") for line in lines)
+    assert any(line.startswith("Temperature 2 (degC)") and " ignored " in line for line in lines)
+
+
+def test_what_acts_late_gets_the_history_that_shows_it(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(2)
+    pump, level = np.repeat(rng.uniform(0, 100, 1000), 3), np.zeros(3000)
+    for row in range(4, 2999):
+        level[row + 1] = 0.9 * level[row] + 0.01 * pump[row - 4] + rng.normal(0, 0.02)
+    pl.DataFrame({"pump": pump, "level": level}).write_csv(folder / "late.csv")
+    assert run("init", "late.csv", "--dt", "1", "--setpoint", "level=5").code == 0
+    assert Task.load("late.toml").history == 5
+    assert "in the log, pump acts late" in (folder / "late.toml").read_text(encoding="utf-8")
+    assert run("data", "check", "late.csv", "--task", "late.toml").code == 0
 
 
 def test_names_units_and_siblings(run: Run, folder: Path) -> None:

@@ -15,6 +15,7 @@ from clearloop.evaluation import evaluate
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from tests.cli.conftest import Done, Run
+from tests.methods.small_values import make_values_small
 from tests.runs.guessing import PUSHER, make_quick
 
 QUICK = ("--method", "guess", "--budget", "4e5")
@@ -334,7 +335,8 @@ def test_show_of_a_run_that_has_no_front(run: Run, asked: Path, tmp_path: Path) 
     assert "holds no run: there is no run.json in it" in error(run("show", tmp_path))
 
 
-def test_a_search_on_the_batch_alone(run: Run, here: Path) -> None:
+def test_a_search_on_the_batch_alone(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_values_small(monkeypatch)
     learn = ("learn", "pusher.toml", "--method", "guess", "--budget", "2e7", "--out", "valued")
     done = run(*learn, "--value", "batch")
     assert done.code == 0, done.err

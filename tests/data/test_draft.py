@@ -40,7 +40,7 @@ def test_a_draft_is_a_task_that_reads_its_log(
     plan = make_plan(guess_roles(tuple(by_name.values())), wishes)
     task = Task.from_toml(draft(plan, "drafted", "log.csv"))
     batch = Batch.from_frame(frame, task)
-    assert np.array_equal(batch.states, frame.select(header[1:]).to_numpy())
+    assert np.array_equal(batch.states, np.stack([frame[name] for name in header[1:]], axis=1))
     assert np.array_equal(batch.actions[:, 0], frame[header[0]].to_numpy())
     low, high = task.action_limits[0]
     assert low <= batch.actions.min() <= batch.actions.max() <= high

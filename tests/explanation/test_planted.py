@@ -29,11 +29,11 @@ PID = Law(kp=(-8.0,), ki=(-1.5,), kd=(-6.0,), pole=0.5)
 
 
 def on_cartpole(law: Law, noise: Noise = QUIET, reach: float = 10.0) -> Account:
-    return explain(CARTPOLE, make_log(law, noise, episodes=100, reach=reach)).accounts[0]
+    return explain(CARTPOLE, make_log(law, noise, episodes=60, reach=reach)).accounts[0]
 
 
-def on_tank(law: Law, noise: Noise = QUIET, reach: float = 10.0) -> Account:
-    log = make_log(law, noise, episodes=50, steps=300, reach=reach, task=TANK, plant=tank)
+def on_tank(law: Law, noise: Noise = QUIET, reach: float = 10.0, episodes: int = 25) -> Account:
+    log = make_log(law, noise, episodes=episodes, steps=300, reach=reach, task=TANK, plant=tank)
     return explain(TANK, log).accounts[0]
 
 
@@ -100,7 +100,7 @@ def test_a_pid_law_that_is_often_at_its_limits() -> None:
 @pytest.mark.parametrize("noise", [drifting(0.5, 0.9), held(0.6, 7)], ids=["drifting", "held"])
 @pytest.mark.parametrize("law", [Law(kp=(-8.0,)), PID], ids=["P", "PID"])
 def test_a_law_with_noise_that_lasts(law: Law, noise: Noise) -> None:
-    expect(on_tank(law, noise), law, TANK)
+    expect(on_tank(law, noise, episodes=50), law, TANK)
 
 
 def test_an_exact_law_leaves_nothing() -> None:

@@ -16,11 +16,11 @@ NONE = Law(kp=(0.0,))
 
 
 def on_tank(noise: Noise, seed: int = 0, **more: int) -> Account:
-    sizes = {"episodes": 30, "steps": 300} | more
+    sizes = {"episodes": 12, "steps": 300} | more
     return explain(TANK, make_log(NONE, noise, seed, task=TANK, plant=tank, **sizes)).accounts[0]
 
 
-@pytest.mark.parametrize(("size", "seed"), [(10_000, 0), (300, 1), (300, 2)])
+@pytest.mark.parametrize(("size", "seed"), [(3_000, 0), (300, 1), (300, 2)])
 def test_the_cart_poles_own_batch_is_random(size: int, seed: int) -> None:
     (account,) = explain(CARTPOLE, make_batch(CARTPOLE, rng=np.random.default_rng(seed), size=size)).accounts
     assert account.chosen == "random"

@@ -81,12 +81,12 @@ def test_sums_over_a_window_and_the_log_agree() -> None:
 
 
 def test_a_constant_is_the_bias() -> None:
-    law = Law(kp=(-8.0,), ki=(-1.5,), window=30, constant=4.0)
-    log = make_log(law, white(0.0), episodes=20, steps=150, task=TANK, plant=tank, reach=20.0)
-    controller = explain(TANK, log).controller()
+    law = Law(kp=(40.0, 0.0, 3.0, 0.0), kd=(10.0, 0.0, 4.0, 0.0), constant=1.0)
+    log = make_log(law, white(0.0), episodes=40)
+    controller = explain(CARTPOLE, log).controller()
     assert isinstance(controller, PID)
-    assert controller.outputs["valve"].bias == pytest.approx(4.0, abs=0.01)
-    assert replay(controller, log, TANK) == pytest.approx(log.actions[log.episodes == 0, 0], abs=0.01)
+    assert controller.outputs["force"].bias == pytest.approx(1.0, abs=0.01)
+    assert replay(controller, log, CARTPOLE) == pytest.approx(log.actions[log.episodes == 0, 0], abs=0.01)
 
 
 def test_the_name_says_what_it_explains() -> None:

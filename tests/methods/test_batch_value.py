@@ -8,10 +8,16 @@ from clearloop.errors import ClearloopError
 from clearloop.methods import Method, Problem, Result, learn, snapshot
 from clearloop.methods.batch_value import batch_value
 from tests.methods.linear_plants import make_log, make_model, make_task
+from tests.methods.small_values import make_values_small
 from tests.methods.test_conformance import SMALL, U, V
 
 TASK = make_task(2, symmetric=True)
 LOG, MODEL = make_log(TASK, U, V), make_model(TASK, U, V)
+
+
+@pytest.fixture(autouse=True)
+def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_values_small(monkeypatch)
 
 
 def run(method: Method, **more: object) -> Result:

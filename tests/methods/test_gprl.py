@@ -95,3 +95,17 @@ def test_no_comparison_no_choice(problem: Problem) -> None:
     rng = np.random.default_rng(5)
     for _ in range(30):
         assert "if(" not in equations.controller(insert(equations.grow(rng, 3), equations, rng)).summary
+
+
+def test_a_final_without_constants_is_over(problem: Problem) -> None:
+    search = GPRL().begin(problem, rng=np.random.default_rng(0))
+    rng, constants = np.random.default_rng(5), search.language.vocabulary.constants
+    tunable = plain = next(p for _ in range(100) if constants(p := search.language.grow(rng, 3)))
+    while constants(plain):
+        plain = remove(plain, search.language, rng)
+        plain = mutate_subtree(plain, search.language, rng) if rng.random() < 0.5 else plain
+    assert not search.done
+    search.finalists = [(plain, 1.0, 0)]
+    assert search.done  # refining it would cost nothing, for ever
+    search.finalists += [(tunable, 2.0, 0)]
+    assert not search.done

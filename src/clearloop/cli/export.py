@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 To = Annotated[
     str,
-    typer.Option("--to", help="The language.", metavar="c|javascript|python|latex"),
+    typer.Option("--to", help="The language.", metavar="c|st|plcopen|javascript|python|latex"),
 ]
 TaskOption = Annotated[
     str | None,
@@ -22,7 +22,10 @@ TaskOption = Annotated[
     ),
 ]
 PrecisionOption = Annotated[
-    str, typer.Option("--precision", help="Of the numbers; single only for C.", metavar="double|single")
+    str,
+    typer.Option(
+        "--precision", help="Of the numbers; single for c, st and plcopen.", metavar="double|single"
+    ),
 ]
 
 
@@ -37,6 +40,15 @@ def export(
         ),
     ] = None,
     precision: PrecisionOption = "double",
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            help="For a PID in st or plcopen: anti-windup, deadband, derivative-filter, manual, rate-limit. "
+            "Repeatable.",
+            metavar="OPTION",
+        ),
+    ] = None,
 ) -> None:
     """Write a controller as source code, with its limits.
 
@@ -46,7 +58,12 @@ def export(
     from clearloop.files import whole_file
 
     the_controller = read_controller(controller, task)
-    files = translate(the_controller, to=to, name=(out or controller).stem, precision=precision)
+    files = translate(
+        the_controller, to=to, name=(out or controller).stem, precision=precision, options=options or ()
+    )
+    free = [name for name in the_controller.actions if name not in the_controller.limits]
+    if free:
+        typer.echo(f"note: {', '.join(free)} has no limits: give --task, or limits in the file", err=True)
     if out is None:
         for text in files.values():
             typer.echo(text, nl=False)

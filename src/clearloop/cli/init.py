@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clearloop.cli.wishes import assignment, goal_of, limits_of, positive, velocity_of
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
-    from clearloop.data.plan import Wishes
+    from clearloop.data.plan import Plan, Wishes
     from clearloop.data.roles import Guess
-
-GOAL = re.compile(r"\s*(?P<state>.+?)(\s+at\s+(?P<value>\S+))?\s+within\s+(?P<tolerance>\S+)\s*")
 
 
 def init(
@@ -64,10 +63,10 @@ def init(
     Example: clearloop init log.csv --action valve --setpoint level=1.5 --goal "level within 0.05"
     """
     from clearloop.cli.terminal import count, say, table
-    from clearloop.data import read
+    from clearloop.data import check, read
     from clearloop.data.draft import draft
     from clearloop.data.plan import Wishes
-    from clearloop.data.planning import make_plan
+    from clearloop.data.planning import make_plan, remember
     from clearloop.data.roles import guess_roles
     from clearloop.data.survey import survey
     from clearloop.files import whole_file
@@ -75,28 +74,31 @@ def init(
 
     target = out or Path(re.sub(r"[^\w-]+", "_", Path(log.removeprefix("minari:")).stem).strip("_") + ".toml")
     _check_target(target, force)
-    goals = [_goal(text) for text in goal or ()]
+    goals = [goal_of(text) for text in goal or ()]
     wishes = Wishes(
         states=state or (),
         actions=action or (),
         external=external or (),
-        setpoints=dict(_assignment(text, "--setpoint") for text in setpoint or ())
+        setpoints=dict(assignment(text, "--setpoint") for text in setpoint or ())
         | {state: value for state, value, _ in goals if value is not None},
-        velocities=dict(map(_velocity, velocity or ())),
+        velocities=dict(map(velocity_of, velocity or ())),
         integrals=integral or (),
         tolerances={state: tolerance for state, _, tolerance in goals},
-        limits=dict(map(_limits, limits or ())),
+        limits=dict(map(limits_of, limits or ())),
         time=time,
         episode=episode,
-        dt=_positive(dt),
+        dt=positive(dt),
     )
-    guesses = guess_roles(survey(read(log)))
+    frame = read(log)
+    guesses = guess_roles(survey(frame))
     try:
         plan = None if _on_terminal() else make_plan(guesses, wishes)
-        table(("column", "values", "role", "why"), [_row(guess) for guess in guesses])
+        table(("column", "values", "role", "why"), [_row(guess, plan) for guess in guesses])
         plan = plan or make_plan(guesses, _ask(guesses, wishes))
     except ClearloopError as error:
         raise ClearloopError(f"{log}: {error}") from error
+    first = Task.from_toml(draft(plan, target.stem, log), source=str(target))
+    plan = remember(plan, check(frame, first))
     text = draft(plan, target.stem, log)
     Task.from_toml(text, source=str(target))
     with whole_file(target) as file:
@@ -106,9 +108,14 @@ def init(
     say(f"Next   read it; then clearloop data check {log} --task {target}")
 
 
-def _row(guess: "Guess") -> tuple[str, str, str, str]:
-    role = f"setpoint of {guess.of.name}" if guess.of is not None else guess.role
-    return guess.column.name, guess.column.range, role, guess.why
+def _row(guess: "Guess", plan: "Plan | None") -> tuple[str, str, str, str]:
+    """`plan`: what the options made of the guesses; none as long as nothing is decided."""
+    name, role, why = guess.column.name, str(guess.role), guess.why
+    if plan is not None and role != (decided := plan.role(name, role)):
+        role, why = decided, "as the options say"
+    elif guess.of is not None:
+        role = f"setpoint of {guess.of.header.name}"
+    return name, guess.column.range, role, why
 
 
 def _check_target(target: Path, force: bool) -> None:
@@ -143,53 +150,5 @@ def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
     if not wishes.velocities:
         answer = typer.prompt("Velocities to derive (states, with ; between them, or -)", default="-")
         found = [name.strip() for name in answer.split(";") if name.strip() not in ("", "-")]
-        wishes = replace(wishes, velocities=dict(map(_velocity, found)))
+        wishes = replace(wishes, velocities=dict(map(velocity_of, found)))
     return wishes
-
-
-def _assignment(text: str, option: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name.strip() and equals and value.strip()):
-        raise ClearloopError(f"{option} {text}: expected NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-def _goal(text: str) -> tuple[str, str | None, float]:
-    """`level at 1.5 within 0.05`."""
-    found = GOAL.fullmatch(text)
-    tolerance = _float(found["tolerance"]) if found else None
-    if found is None or tolerance is None or tolerance < 0:
-        raise ClearloopError(f'--goal {text}: expected "STATE within TOLERANCE", such as "level within 0.05"')
-    return found["state"], found["value"], tolerance
-
-
-def _velocity(text: str) -> tuple[str, float | None]:
-    name, colon, seconds = text.rpartition(":")
-    if not colon:
-        return text, None
-    value = _float(seconds)
-    if value is None or value < 0:
-        raise ClearloopError(f"--velocity {text}: expected STATE, or STATE:SECONDS of the filter")
-    return name, value
-
-
-def _limits(text: str) -> tuple[str, tuple[float, float]]:
-    name, value = _assignment(text, "--limits")
-    ends = [_float(part) for part in value.split(",")]
-    if len(ends) != 2 or ends[0] is None or ends[1] is None or not ends[0] < ends[1]:
-        raise ClearloopError(f"--limits {text}: expected ACTION=LOW,HIGH, such as valve=0,100")
-    return name, (ends[0], ends[1])
-
-
-def _positive(dt: float | None) -> float | None:
-    if dt is not None and not 0 < dt < float("inf"):
-        raise ClearloopError(f"--dt {dt:g}: expected seconds, more than 0")
-    return dt
-
-
-def _float(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None

@@ -84,7 +84,7 @@ def find_batch(task: "Task", files: list[Path], seed: int) -> "Batch":
 
 
 def manageable(task: "Task", batch: "Batch") -> "Batch":
-    """What is learned from: of a very long log, pieces; small networks learn no more from all of it."""
+    """What is learned from: of a very long log, pieces, lest memory and time grow with it."""
     kept = batch.thinned(MOST_TRANSITIONS, max(PIECE, 5 * task.horizon))
     if kept is not batch:
         what = f"{len(kept):,} of {len(batch):,} transitions are learned from, in evenly spaced pieces"

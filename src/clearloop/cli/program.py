@@ -23,6 +23,7 @@ from clearloop.cli.refine import refine
 from clearloop.cli.report import report
 from clearloop.cli.show import show
 from clearloop.cli.simulate import simulate
+from clearloop.cli.studio import studio
 from clearloop.cli.tasks import tasks
 from clearloop.cli.terminal import InterruptedRunError
 from clearloop.cli.verify import verify
@@ -74,6 +75,7 @@ app.command()(evaluate)
 app.command()(simulate)
 app.command()(export)
 app.command()(verify)
+app.command()(studio)
 
 
 @cache  # once, though there are two precisions

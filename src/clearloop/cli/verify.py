@@ -81,7 +81,8 @@ def _log(controller: "Controller", data: Path | None, task: str | None) -> "list
 def _say(verdict: "Verdict", out: Path | None) -> None:
     from clearloop.cli.terminal import say
 
-    say(f"{verdict.vectors:,} vectors compared, {verdict.left_out:,} left out: the last places decide there.")
+    left = f"{verdict.left_out:,} left out, where rounding decides" if verdict.left_out else "none left out"
+    say(f"{verdict.vectors:,} vectors compared, {left}.")
     word = "equal" if verdict.equal else "NOT equal"
     size = f"largest difference {verdict.difference:.2g} of an action's range"
     say(f"{verdict.to}, {verdict.precision} precision: {word}; {size}, {verdict.tolerance:g} allowed.")

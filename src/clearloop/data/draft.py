@@ -24,7 +24,7 @@ def draft(plan: Plan, name: str, log: str) -> str:
         f"horizon = {plan.horizon}  # steps that are looked ahead: three times {plan.memory:.3g} s, the time",
         "# after which the errors no longer resemble themselves; at least 50, at most 300",
         f"discount = {_number(plan.discount)}  # at the horizon a reward still counts 5 %",
-        f"history = {2 if _aims(plan) else 1}  # rows that a controller sees; from 2 on also the last action",
+        f"history = {plan.history}  # rows that a controller sees; {_why_history(plan)}",
         "",
         "[states]  # what is measured; a bare number in setpoint is a constant, text a column of the log",
         *(line for state in plan.states for line in _state(state)),
@@ -47,6 +47,10 @@ def _seen(plan: Plan) -> str:
     if max(plan.dt - least, most - plan.dt) <= REGULAR * plan.dt:
         return ""
     return f"; seen: {least:.3g} to {most:.3g} s, usually {usual:.4g} s"
+
+
+def _why_history(plan: Plan) -> str:
+    return f"in the log, {plan.remembers}" if plan.remembers else "from 2 on also the last action"
 
 
 def _advice(plan: Plan) -> Iterator[str]:
@@ -83,10 +87,13 @@ def _state(state: StatePlan) -> Iterator[str]:
 
 def _action(action: ActionPlan) -> str:
     low, high = map(_number, action.limits)
-    unit = _text(action.column.header.unit)
-    return (
-        f"{_key(action.name)} = {{ unit = {unit}, limits = [{low}, {high}] }}  # seen: {action.column.range}"
-    )
+    parts = f"unit = {_text(action.column.header.unit)}, limits = [{low}, {high}]"
+    seen = f"seen: {action.column.range}"
+    if action.step is not None:
+        parts += f", step = {_number(action.step)}"
+        only = f"{low} and {high}" if action.column.distinct == 2 else "whole numbers"
+        seen += f", only {only}; without step it may take any value"
+    return f"{_key(action.name)} = {{ {parts} }}  # {seen}"
 
 
 def _aims(plan: Plan) -> list[StatePlan]:

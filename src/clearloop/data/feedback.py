@@ -1,8 +1,9 @@
 """Whether an action is nothing but an answer to the states: then its effect cannot be told from its cause.
 
 A law is looked for that gives the action from the states and setpoints of the row; clipped at the action's
-own ends; and of the row before, with the action before, as PI controllers do. An action that is held for long
-moves the states with it and then seems to follow them. So a law must also tell what the last actions do not.
+own ends; and of two rows before, with the action before, as PID controllers do. An action that is held for
+long moves the states with it and then seems to follow them. So a law must also tell what the last actions do
+not.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from clearloop.data.report import Finding
 DETERMINED = 0.99  # share of an action's variance that a law explains
 EXACT = 0.9999  # beyond that nothing is left to learn from, whatever it seems to do
 ADDED = 0.5  # of what the last actions do not tell: what a law must tell
+WITH_MEMORY = 0.75  # the same, of a law that reads the last action itself: a word of warning, no more
 PAST = 3  # actions
 FEWEST = 10  # rows for each term of a law
 CLIPPED = (
@@ -33,6 +35,8 @@ class Law(NamedTuple):
     """share of the action's variance"""
     asked: Floats
     """[rows] what it asks for"""
+    sure: bool = True
+    """enough to refuse a log"""
 
 
 def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
@@ -54,7 +58,7 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
             "a small random signal added to it would tell more"
         )
         yield Finding("warning", "determined-action", what, numbers)
-    elif law.explained < EXACT and _acts(course, rows, law, i):
+    elif not law.sure or (law.explained < EXACT and _acts(course, rows, law, i)):
         what = f"{name} hardly varies independently of the state ({size}): add a larger random signal to it"
         yield Finding("warning", "determined-action", what, numbers)
     else:
@@ -68,15 +72,16 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
 def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) -> Law | None:
     """The law that determines the action; None if there is none."""
     own = lagged(course.actions[:, [i]], rows, range(1, 1 + PAST))
-    now, before = causes[rows], causes[rows - 1]
+    now, before = causes[rows], lagged(causes, rows, range(1, PAST))
     some = causes[:, :MOST_STATES][rows]
     products = np.concatenate([some[:, [j]] * some[:, : j + 1] for j in range(some.shape[1])], axis=1)
     cubes = np.concatenate([products * some[:, [j]] for j in range(some.shape[1])], axis=1)
     levels = [_law(terms, values) for terms in (now, np.hstack([now, products, cubes]))]
     found = [law for law in levels if law and _determines(law, own, values)]
     with_memory = _law(np.hstack([now, before, own[:, :1]]), values)
-    if with_memory and _added(own, with_memory.asked, values) >= DETERMINED:
-        found.append(with_memory)
+    added = _added(own, with_memory.asked, values) if with_memory else 0.0
+    if with_memory and with_memory.explained >= DETERMINED and added >= WITH_MEMORY:
+        found.append(with_memory._replace(sure=added >= DETERMINED))
     return max(found, key=lambda law: law.explained, default=None)
 
 

@@ -47,6 +47,8 @@ class ActionPlan:
     name: str
     column: Column
     limits: tuple[float, float]
+    step: float | None = None
+    """Between the values that it takes; none: it takes any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,3 +68,19 @@ class Plan:
     """Seconds after which what is to be held is no longer like itself."""
     horizon: int
     discount: float
+    history: int
+    """Rows that a controller sees."""
+    remembers: str = ""
+    """Why so many, if more than usual."""
+
+    def role(self, name: str, guessed: str) -> str:
+        """Of a column; states and actions that were guessed and not taken are ignored."""
+        roles = {state.column.name: "external" if state.external else "state" for state in self.states}
+        roles |= {action.column.name: "action" for action in self.actions}
+        if self.time is not None:
+            roles[self.time.name] = "time"
+        if self.episode is not None:
+            roles[self.episode] = "episode"
+        roles |= {state.setpoint: "setpoint" for state in self.states if isinstance(state.setpoint, str)}
+        taken = ("state", "action", "external", "time", "episode")
+        return roles.get(name, "ignored" if guessed in taken else guessed)

@@ -3,12 +3,14 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from clearloop.data.cells import Floats
 from clearloop.data.lookup import find, listed, make_names
 from clearloop.data.plan import ActionPlan, Plan, StatePlan, Wishes
+from clearloop.data.report import Report
 from clearloop.data.roles import Guess, Role
 from clearloop.data.survey import Column
 from clearloop.data.timing import intervals, memory, outward, sensible, time_unit
@@ -79,6 +81,7 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
         memory=seconds,
         horizon=horizon,
         discount=round(LEFT ** (1 / horizon), 4),
+        history=2 if aims else 1,
     )
 
 
@@ -157,10 +160,29 @@ def _action(column: Column, name: str, wishes: Wishes, actions: Sequence[Column]
     if column.name in given:
         limits = given[column.name]
     else:
-        limits = outward(column.low, column.high)
+        limits = outward(column.low, column.high) if column.distinct > 2 else (column.low, column.high)
         if column.header.unit == "%" and NEARLY_FULL <= column.high <= 100 and column.low >= 0:
             limits = (0.0, 100.0)
-    return ActionPlan(name=name, column=column, limits=limits)
+    return ActionPlan(name=name, column=column, limits=limits, step=_step(column, limits))
+
+
+def _step(column: Column, limits: tuple[float, float]) -> float | None:
+    """That the limits are a whole number of, counted from the lower one."""
+    step, (low, high) = column.step, limits
+    if step is None or (high - low) % step or (column.low - low) % step:
+        return None
+    return step
+
+
+def remember(plan: Plan, report: Report) -> Plan:
+    """With as much history as an examination of the log asks for."""
+    asked = [finding for finding in report.findings if finding.code in ("delay", "short-history")]
+    longest = max(asked, key=lambda finding: finding.numbers["history"], default=None)
+    if longest is None or longest.numbers["history"] <= plan.history:
+        return plan
+    name = longest.numbers["name"]
+    why = f"{name} acts late" if longest.code == "delay" else f"{name} depends on what was before"
+    return replace(plan, history=longest.numbers["history"], remembers=why)
 
 
 def _number(text: str) -> float | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_ROWS = 1_000_000  # that are looked at
+MOST_STEPS = 1_000  # from the smallest to the largest whole number, up to which they are worth a word
 HOLDS = 0.1  # share of rows with a new value, up to which a signal is held for many rows at a time
 
 Kind = Literal["number", "date", "text", "empty"]
@@ -42,6 +43,14 @@ class Column:
     def held(self) -> bool:
         """Steps, and long stretches in which nothing changes."""
         return not self.constant and self.changes <= HOLDS
+
+    @property
+    def step(self) -> float | None:
+        """Between values, where there are only two, or only whole numbers, and not many."""
+        if self.distinct == 2:
+            return self.high - self.low
+        whole = bool(np.all(self.values[np.isfinite(self.values)] % 1 == 0))
+        return 1.0 if self.distinct > 2 and whole and self.high - self.low <= MOST_STEPS else None
 
     @property
     def rising(self) -> bool:

@@ -42,7 +42,7 @@ def folded(line: str, indent: str) -> str:
     """A long line of code, broken at spaces."""
     if len(indent) + len(line) <= WIDTH:
         return indent + line
-    deeper = indent + " " * (len(line) - len(line.lstrip()) + 4)
+    deeper = indent + " " * (len(line) - len(line.lstrip()) + 4 * (" = " in line))
     parts = textwrap.wrap(
         indent + line, WIDTH, subsequent_indent=deeper, break_long_words=False, break_on_hyphens=False
     )

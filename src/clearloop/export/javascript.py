@@ -54,8 +54,13 @@ def _act(environment: Environment) -> Iterator[str]:
     body = [text for one in environment.run() for text in lines(one, environment, SYNTAX)]
     for line in "\n".join(filter(None, body)).splitlines():
         yield folded(line, STEP)
-    answer = ", ".join(f"[{json.dumps(one.action.name)}]: {names[one.action]}" for one in routine.outputs)
+    answer = ", ".join(f"{_key(one.action.name)}: {names[one.action]}" for one in routine.outputs)
     yield f"{STEP}return {{ {answer} }};\n}}"
+
+
+def _key(name: str) -> str:
+    """In brackets if it means something to JavaScript, which would not make it a key."""
+    return "[" * (name == "__proto__") + json.dumps(name) + "]" * (name == "__proto__")
 
 
 def _source(one: Input, names: Names) -> str:

@@ -48,7 +48,7 @@ def _aligned(rows: dict[str, str]) -> Iterator[str]:
 
 def _gains(row: dict[str, float]) -> str:
     """In several trees, because one may have only so many levels."""
-    parts = []
+    parts: list[str] = []
     for negative, tree in weighted((gain, read_variable(name)) for name, gain in row.items()):
         sign = "-" if negative else "+" if parts else ""
         parts.append(f"{sign} {to_latex(tree)}".strip())

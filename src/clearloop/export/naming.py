@@ -4,12 +4,13 @@ import re
 import unicodedata
 from collections.abc import Collection, Hashable
 
+DOT_ABOVE = "\u0307"
 LONGEST = 31  # characters that every C99 compiler tells external names apart by
 
 
 def ascii_name(text: str) -> str:
-    """θ as theta, é as e, other letters by their code; `_` is never doubled, first or last."""
-    word = "".join(_spelled(character) for character in unicodedata.normalize("NFC", text))
+    """θ̇ as theta_dot, é as e, other letters by their code; `_` is never doubled, first or last."""
+    word = "".join(_spelled(character) for character in unicodedata.normalize("NFKD", text))
     word = re.sub("_+", "_", re.sub(r"[^A-Za-z0-9]", "_", word)).rstrip("_")
     return word if re.match("[A-Za-z]", word) else f"x{word}" if word.startswith("_") else f"x_{word}"
 
@@ -17,12 +18,12 @@ def ascii_name(text: str) -> str:
 def _spelled(character: str) -> str:
     if character.isascii():
         return character
+    if unicodedata.combining(character):
+        return "_dot" if character == DOT_ABOVE else ""
     script, _, letter = unicodedata.name(character, "").partition(" LETTER ")
     if script.startswith("GREEK") and letter.isalpha():
         return letter.capitalize() if "CAPITAL" in script else letter.lower()
-    plain = unicodedata.normalize("NFKD", character)
-    plain = "".join(part for part in plain if part.isascii() and part.isalnum())
-    return plain or f"u{ord(character):04x}"
+    return f"u{ord(character):04x}"
 
 
 class Names:
@@ -39,7 +40,7 @@ class Names:
     def give(self, thing: Hashable, wish: str) -> str:
         """The identifier of a thing: the wish, made legal and with a number if it is taken."""
         if thing not in self._given:
-            word = base = ascii_name(wish)[:LONGEST]
+            word = base = ascii_name(wish)[:LONGEST].rstrip("_")
             number = 2
             while self._key(word) in self._taken:
                 end = f"_{number}"

@@ -62,9 +62,10 @@ def _act(environment: Environment) -> Iterator[str]:
 def _folded(line: str, indent: str) -> str:
     """A long line is put into brackets, in which it may be broken."""
     target, equals, value = line.partition(" = ")
-    if len(indent) + len(line) > WIDTH and equals:
-        line = f"{target} = ({value})"
-    return folded(line, indent)
+    if len(indent) + len(line) <= WIDTH or not equals:
+        return indent + line
+    inner = indent + " " * (len(line) - len(line.lstrip()))
+    return f"{indent}{target} = (\n{folded(value, inner + STEP)}\n{inner})"
 
 
 def _source(one: Input, names: Names) -> str:

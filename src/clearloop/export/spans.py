@@ -98,7 +98,8 @@ def _power(spans: Sequence[Span], precision: Precision) -> Found:
         return Found(Span(0.0, precision.largest) if base.low >= 0 else _all(precision), True)
     ends = [meanings.power(x, y) for x, y in product(*spans)] + [0.0] * (base.low <= 0 <= base.high)
     over = max(map(abs, ends)) >= precision.largest
-    return Found(widened(_fitting(ends, precision).span, precision), over)
+    wide = widened(_fitting(ends, precision).span, precision)
+    return Found(Span(max(wide.low, 0.0), wide.high) if min(ends) >= 0 else wide, over)
 
 
 def _sqrt(spans: Sequence[Span], precision: Precision) -> Found:

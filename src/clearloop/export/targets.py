@@ -1,6 +1,6 @@
 """The languages that a controller can be exported to. A new one is a function and a line in the table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from clearloop.controllers import Controller
@@ -13,6 +13,7 @@ from clearloop.export.lowering import lower
 from clearloop.export.naming import ascii_name
 from clearloop.export.precision import DOUBLE, PRECISIONS, Precision
 from clearloop.export.python import python
+from clearloop.export.structured_text import plcopen, pous, structured_text
 
 Files = dict[str, str]
 """Texts by file name, the main one first."""
@@ -26,6 +27,8 @@ class Target:
     """Whether it takes networks, which nobody wants to read."""
     single: bool
     """Whether it has single precision."""
+    vary: Callable[[Controller, str, Precision, frozenset[str]], Files] | None = None
+    """Writes it with options, where there are any."""
 
 
 def _c(controller: Controller, name: str, precision: Precision) -> Files:
@@ -45,8 +48,22 @@ def _latex(controller: Controller, name: str, _: Precision) -> Files:
     return {f"{ascii_name(name)}.tex": latex(controller)}
 
 
+def _structured_text(
+    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
+) -> Files:
+    return {f"{ascii_name(name)}.st": structured_text(pous(controller, name, precision, options))}
+
+
+def _plcopen(
+    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
+) -> Files:
+    return {f"{ascii_name(name)}.xml": plcopen(pous(controller, name, precision, options))}
+
+
 TARGETS: dict[str, Target] = {
     "c": Target(_c, networks=True, single=True),
+    "st": Target(_structured_text, networks=False, single=True, vary=_structured_text),
+    "plcopen": Target(_plcopen, networks=False, single=True, vary=_plcopen),
     "javascript": Target(_javascript, networks=True, single=False),
     "python": Target(_python, networks=True, single=False),
     "latex": Target(_latex, networks=False, single=False),
@@ -54,12 +71,19 @@ TARGETS: dict[str, Target] = {
 
 
 def export(
-    controller: Controller, *, to: str, name: str = "controller", precision: str = DOUBLE.name
+    controller: Controller,
+    *,
+    to: str,
+    name: str = "controller",
+    precision: str = DOUBLE.name,
+    options: Collection[str] = (),
 ) -> Files:
     """The controller as source code: texts by file name.
 
-    `to`: c, javascript, python or latex. `name`: of the files, and of what they define. `precision`: double,
-    or single for C. Limits and units are the controller's: `controller.for_task(task)` gives it a task's.
+    `to`: c, st, plcopen, javascript, python or latex. `name`: of the files, and of what they define.
+    `precision`: double, or single for C, st and plcopen. `options`: of PIDs, for st and plcopen
+    (`structured_text/options.py`). Limits and units are the controller's: `controller.for_task(task)` gives
+    it a task's.
     """
     target = find_target(to)
     if precision not in PRECISIONS:
@@ -72,6 +96,11 @@ def export(
             f"a controller of kind '{controller.kind}' cannot be exported to {to}; networks can be to: {can}"
         )
     check_limits(controller, PRECISIONS[precision])
+    if options:
+        if target.vary is None:
+            can = ", ".join(key for key, one in TARGETS.items() if one.vary)
+            raise ClearloopError(f"--with {min(options)}: {to} has no options: export to {can}")
+        return target.vary(controller, name, PRECISIONS[precision], frozenset(options))
     return target.write(controller, name, PRECISIONS[precision])
 
 

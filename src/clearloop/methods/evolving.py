@@ -73,7 +73,9 @@ class Evolving(Search):
 
     @property
     def done(self) -> bool:
-        return False
+        """Before the budget is spent only if no finalist has constants: then nothing is left to refine."""
+        constants = self.language.vocabulary.constants
+        return bool(self.finalists) and not any(constants(genome) for genome, _, _ in self.finalists)
 
     @property
     def best(self) -> float:

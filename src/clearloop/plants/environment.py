@@ -9,15 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.errors import ClearloopError
-from clearloop.kernels.engine import roll_out
-from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.judgement import Judge
-from clearloop.plants.lowering import lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
-from clearloop.plants.sequences import fixed_actions
+from clearloop.plants.stepper import Stepper
 from clearloop.task import Task, builtin_tasks
-from clearloop.task.levels import to_levels
 
 Vector = NDArray[np.float64]
 
@@ -34,10 +29,7 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
     def __init__(self, task: str | Task = "cartpole") -> None:
         self.task = Task.load(task) if isinstance(task, str) else task
         self._full = self.task.unveiled
-        self._history = task_window(self.task)
-        system = lower_plant(self.task, history=self._history)
-        # The judge remembers the episode, the engine sees one step of it: it only moves the plant.
-        self._system = system._replace(dynamics=system.dynamics._replace(absorbing=False))
+        self._plant = Stepper(self.task)
         low, high = self.task.action_limits.T
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float64)
         reach = np.full(len(self.task.states), STATE_LIMIT)
@@ -54,50 +46,26 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
                 f"start: expected a finite number for each of {', '.join(self._full.states)}"
             )
         self._scenario = Scenarios.explored(self.task, point[None], self.np_random, self.task.horizon)
-        self._step, nothing = 0, np.zeros(len(self.task.actions))
-        self._window = np.tile([*self._scenario.starts[0], *nothing], (self._history, 1))
-        self._judge = Judge(self.task, self._named(self._observation))
+        self._step = 0
+        self._plant.begin(self._scenario.starts[0])
         return self._observation, self._info
 
     def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        asked = np.asarray(action, np.float64)
-        chosen = to_levels(asked, self.task.action_limits, self.task.action_counts)
-        after = self._advance(chosen)
-        actions = dict(zip(self.task.actions, chosen.tolist(), strict=True))
-        reward, failed = self._judge.judge(actions, self._named(after), self._info["setpoints"])
-        assert reward is not None  # noqa: S101  a plant without a formula for its reward was refused above
-        if failed:
-            after = np.array(
-                [self.task.on_failure.get(n, x) for n, x in zip(self._full.states, after, strict=True)]
-            )
-        self._window = np.vstack([[*after, *np.zeros_like(chosen)], self._window[:-1]])
-        self._step += 1
-        return self._observation, reward, bool(failed), False, self._info
-
-    def _advance(self, action: Vector) -> Vector:
         now = min(self._step, self.task.horizon - 1)
-        script = self._scenario.script[:, now : now + 2]
-        aims = self._scenario.setpoints[:, now : now + 2]
-        self._window[0, len(self._full.states) :] = action
-        window = self._window.reshape(1, -1)
-        job = Job(window, aims, self.task.discount, self._history, script, steps=1)
-        policies = fixed_actions(action[None, None], self.task)
-        rollout = roll_out(policies, self._system, job, trajectories=True, workers=1)
-        after: Vector = np.asarray(rollout.states)[0, 0, 0, 1]
-        return after
+        aims, script = self._scenario.setpoints[0, now : now + 2], self._scenario.script[:, now : now + 2]
+        _, reward, failed = self._plant.step(np.asarray(action, np.float64), aims, script)
+        self._step += 1
+        return self._observation, reward, failed, False, self._info
 
     @property
     def _observation(self) -> Vector:
-        return self._window[0, : len(self.task.states)].copy()
+        return self._plant.state[: len(self.task.states)]
 
     @property
     def _info(self) -> dict[str, Any]:
         aims = self._scenario.setpoints[0, min(self._step, self.task.horizon - 1)]
-        named = self._named(aims)
+        named = dict(zip(self.task.states, aims.tolist(), strict=False))
         return {"setpoints": {name: named[name] for name in self.task.setpoints}}
-
-    def _named(self, state: Vector) -> dict[str, float]:
-        return dict(zip(self.task.states, state.tolist(), strict=False))
 
 
 def register() -> None:

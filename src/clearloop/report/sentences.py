@@ -26,17 +26,20 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
     alike = len({row.readable for row in front.judged}) == 1
     which = "The best controller" if alike else "The best controller that can be read"
     said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where}"
-    others = []
+    others, advice = [], ""
     from_log = next((row.from_log for row in rows if row.controller == best.controller), None)
     if best.penalty_system is None and before.kind == "log" and before.penalty and from_log is not None:
         others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
+        known = [row.from_log for row in rows if row.from_log is not None]
+        if min(known) >= before.penalty:
+            advice = " None is better than what was there when the log was made: keep that."
     elif simplest != best:
         others.append(f"{_compared(cost, cost_of(simplest))} the simplest")
     rivals = [known for known in front.published if known.in_paper]
     if rivals and front.best not in front.planners:
         rival = min(rivals, key=lambda known: known.penalty_system)
         others.append(f"{_compared(cost, rival.penalty_system)} the best published, the {rival.title}")
-    return f"{said}: {' and '.join(others)}." if others else f"{said}."
+    return (f"{said}: {' and '.join(others)}." if others else f"{said}.") + advice
 
 
 def planned(front: "Front", planner: int) -> str:

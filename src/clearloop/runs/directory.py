@@ -23,6 +23,7 @@ _LEFT_OVER = (
     "front.csv",
     "judged.csv",
     "planned.csv",
+    "candidates.csv",
     "published.csv",
     "progress.csv",
     "tuning.csv",

@@ -85,6 +85,7 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
         judges += f" and {surrogate.track.judge} other models"
     pick = {"controller": front.entries[front.pick].controller, "reason": front.reason(judges)}
     run.mark("finished", pick=pick)
+    (run.path / "candidates.csv").unlink(missing_ok=True)
     for checkpoint in run.path.glob("checkpoint/*.safetensors"):
         checkpoint.unlink()
     run.folder("checkpoint").rmdir()

@@ -1,10 +1,12 @@
-"""How a run went: `progress.csv` while it searches, `timing.csv` when a phase is over."""
+"""How a run goes: `progress.csv`, `candidates.csv` while it searches, `timing.csv` when a phase is over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from time import perf_counter
 
+from clearloop.methods import Candidate
 from clearloop.runs.directory import RunDirectory
 from clearloop.runs.tables import read_table, write_table
 
@@ -27,6 +29,17 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Found:
+    """A row of `candidates.csv`: what a search has found so far. The file is gone when it is over."""
+
+    method: str
+    complexity: int
+    penalty: float
+    """as the search sees it"""
+    formula: str
+
+
+@dataclass(frozen=True)
 class Timing:
     """A row of `timing.csv`."""
 
@@ -42,6 +55,8 @@ class Ledger:
 
     def __init__(self, run: RunDirectory) -> None:
         self._progress_file, self._timing_file = run.path / "progress.csv", run.path / "timing.csv"
+        self._candidates_file = run.path / "candidates.csv"
+        self._found: dict[str, list[Found]] = {}
         self.progress: list[Progress] = []
         self.timing: list[Timing] = []
         if self._progress_file.exists():
@@ -55,6 +70,11 @@ class Ledger:
 
     def write_progress(self) -> None:
         write_table(self._progress_file, Progress, self.progress)
+
+    def write_candidates(self, method: str, candidates: Sequence[Candidate]) -> None:
+        found = [(one.controller, one.penalty) for one in candidates]
+        self._found[method] = [Found(method, one.complexity, cost, one.summary) for one, cost in found]
+        write_table(self._candidates_file, Found, chain.from_iterable(self._found.values()))
 
     def took(
         self, phase: str, seconds: float, *, method: str | None = None, steps: int | None = None

@@ -78,6 +78,7 @@ class Watcher:
         if row > self._row or over:
             self._row = row
             self._candidates = [one for one in search.candidates() if not one.compared]
+            self.ledger.write_candidates(self.method, self._candidates)
             front = len(self._candidates)
             self.ledger.progress.append(
                 Progress(self.method, problem.spent, search.best, search.latest, front, self._seconds)

@@ -4,6 +4,7 @@ import numpy as np
 
 from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.networks import Ensemble, Network, Progress, train
+from clearloop.surrogate.lags import difference_lags, of_states
 from clearloop.surrogate.lesson import Lesson
 from clearloop.surrogate.progress import portion
 from clearloop.surrogate.steps import Steps
@@ -17,18 +18,22 @@ def fit_dynamics(lesson: Lesson, *, rng: np.random.Generator, progress: Progress
     altered = lesson.failure.altered
     order: list[int] = []
     columns: list[tuple[Network, ...]] = []  # of the ensemble: a state's networks, one for each member
+    lags = difference_lags(lesson.task)
     predicted = np.array([name in lesson.task.predicted for name in lesson.task.state_names])
     for states in (np.flatnonzero(predicted & ~altered), np.flatnonzero(predicted & altered)):
         if states.size:
+            windows, changes = choose_examples(lesson.training, states, altered)
+            judges, judged = choose_examples(lesson.held_out, states, altered)
             trained = train(
-                *lesson.mirrored(*choose_examples(lesson.training, states, altered), sign=-1.0),
-                held_out=choose_examples(lesson.held_out, states, altered),
+                *lesson.mirrored(windows @ lags.T, changes, sign=-1.0),
+                held_out=(judges @ lags.T, judged),
                 settings=lesson.track.training,
                 rng=rng,
                 members=lesson.track.members,
                 progress=portion(progress, len(order) / predicted.sum(), states.size / predicted.sum()),
             )
-            columns += zip(*trained.networks, strict=True)
+            members = [[of_states(network, lags) for network in member] for member in trained.networks]
+            columns += zip(*members, strict=True)
             order += states.tolist()
     return tuple(zip(*(columns[i] for i in np.argsort(order)), strict=True))
 

@@ -55,7 +55,8 @@ def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
             what = (
                 f"{name} cannot be predicted from this log, at any distance better than if nothing changed "
                 f"({_size(found.model[-1, j], unit)} against {_size(found.still[-1, j], unit)} after "
-                f"{found.ahead[-1]} steps): log what it depends on, a longer history, or more of it"
+                f"{found.ahead[-1]} steps): write a longer history than {task.history} in the task, or log "
+                "what it depends on, or more of it"
             )
             numbers = {"name": name, "share_of_still": share}
             yield Finding("problem" if name in wanted else "warning", "unpredictable", what, numbers)

@@ -1,6 +1,7 @@
 """What the numbers of a quality report come to: good, fair or poor, with reasons in words.
 
-A criterion is good or fair up to the limits below, and poor beyond; the verdict is that of the worst.
+A criterion is good or fair up to the limits below, and poor beyond; the verdict is that of the worst. Only
+states that networks predict are judged: what is computed from them is as good as they are.
 """
 
 import math
@@ -9,6 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from clearloop.data.cells import Floats
 from clearloop.surrogate.one_step import RewardErrors, StateErrors
 from clearloop.surrogate.open_loop import OpenLoop
 from clearloop.task import Task
@@ -45,11 +47,17 @@ def _grade(value: float, limits: tuple[float, float]) -> Grade:
 
 def _one_step(task: Task, states: StateErrors) -> Iterator[Criterion]:
     """Of the state that is predicted worst."""
-    if not np.isnan(states.r_squared).all():
-        worst = int(np.nanargmin(states.r_squared))
-        explained = float(states.r_squared[worst])
+    shares = _of_predicted(task, states.r_squared)
+    if not np.isnan(shares).all():
+        worst = int(np.nanargmin(shares))
+        explained = float(shares[worst])
         said = f"{_percent(max(explained, 0.0))} of the change of {task.state_names[worst]}"
         yield Criterion(_grade(1.0 - explained, UNEXPLAINED), f"one step ahead, {said} is explained")
+
+
+def _of_predicted(task: Task, values: Floats) -> Floats:
+    """[S] NaN for the other states."""
+    return np.where(np.isin(task.state_names, task.predicted), values, np.nan)
 
 
 def _drift(task: Task, open_loop: OpenLoop) -> Iterator[Criterion]:
@@ -57,7 +65,7 @@ def _drift(task: Task, open_loop: OpenLoop) -> Iterator[Criterion]:
     end = len(open_loop.median)
     horizons = [(min(SOON, end), DRIFT_SOON), (end, DRIFT_AT_THE_END)]
     for steps, limits in horizons[: 1 + (end > SOON)] if end else ():
-        drift = open_loop.drift[steps - 1]
+        drift = _of_predicted(task, open_loop.drift[steps - 1])
         if not np.isnan(drift).all():
             worst = int(np.nanargmax(drift))
             name, state = list(task.states.items())[worst]

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from clearloop.errors import ClearloopError, did_you_mean, quoted
-from clearloop.expression import Expression, Number, Variable, fold, parse, substitute, variables
+from clearloop.expression import Expression, Number, Variable, variables
+from clearloop.task.definitions import put_in
 from clearloop.task.derived import one_step_back
 from clearloop.task.faults import Fault
-from clearloop.task.scope import MOST_STEPS_BACK, Scope, name_faults, state_faults
+from clearloop.task.scope import Scope, name_faults, state_faults
 from clearloop.task.tables import Plant, Signal
-
-LARGEST = 10_000  # nodes of a derivative; every line of `where` could double it
 
 
 class Inlined(NamedTuple):
@@ -48,9 +47,13 @@ def inline(plant: Plant, signals: Mapping[str, Signal], scope: Scope) -> Inlined
         return NOTHING._replace(faults=faults)
     named: dict[Variable, Expression] = {}
 
+    def check(variable: Variable) -> None:
+        if variable.part != "value" or (variable.lag is not None and variable.name not in scope.actions):
+            raise ClearloopError(f"'{variable}': a plant knows only the present; write {variable.name}")
+
     def expression(definition: float | str, *where: str) -> Expression:
         try:
-            return _inline(definition, names, scope.actions, named)
+            return put_in(definition, names, named, check)
         except ClearloopError as error:
             faults.append(Fault(("plant", *where), str(error)))
             return Number(0.0)  # what refers to it is not at fault
@@ -102,33 +105,3 @@ def _name_faults(
 
 def _where(name: str, tables: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [table for table, names in tables.items() if name in names]
-
-
-def _inline(
-    definition: float | str,
-    names: tuple[str, ...],
-    actions: tuple[str, ...],
-    named: dict[Variable, Expression],
-) -> Expression:
-    if isinstance(definition, float):
-        return Number(definition)
-    formula = parse(definition, (*names, *(variable.name for variable in named)))
-    used = variables(formula)
-    for variable in used:
-        if variable.part != "value" or (variable.lag is not None and variable.name not in actions):
-            raise ClearloopError(f"'{variable}': a plant knows only the present; write {variable.name}")
-        if (variable.lag or 0) > MOST_STEPS_BACK:
-            raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps")
-    sizes = {variable: _size(named[variable], {}) for variable in used if variable in named}
-    if _size(formula, sizes) > LARGEST:
-        raise ClearloopError(f"longer than {LARGEST:,} numbers, names and operations once `where` is put in")
-    return substitute(formula, named)
-
-
-def _size(formula: Expression, sizes: dict[Variable, int]) -> int:
-    """In nodes, with variables as large as given. It is known before the memory is filled."""
-
-    def leaf(node: Number | Variable) -> int:
-        return sizes.get(node, 1) if isinstance(node, Variable) else 1
-
-    return fold(formula, leaf, lambda _, parts: 1 + sum(parts))

@@ -31,5 +31,7 @@ def draw_signal(signal: Signal, count: int, length: int, rng: np.random.Generato
     when, what = rng.spawn(2)  # so that the first ones are the same for any count
     ends = np.cumsum(when.integers(least, most, (count, pieces), endpoint=True), axis=1)
     levels = what.uniform(low, high, (count, pieces))
-    piece = (np.arange(length) >= ends[:, :, None]).sum(axis=1)
-    return np.take_along_axis(levels, piece, axis=1)
+    changes = np.zeros((count, length), np.int64)
+    rows, columns = np.nonzero(ends < length)
+    changes[rows, ends[rows, columns]] = 1
+    return np.take_along_axis(levels, changes.cumsum(axis=1), axis=1)

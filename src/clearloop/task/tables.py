@@ -140,6 +140,8 @@ class Exploration(Table):
     starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({})
     law: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
     """of each action, as in a controller file; it may read signals, too"""
+    where: Annotated[dict[str, Definition], Field(max_length=MOST_NAMES)] = Field({})
+    """names for parts of the law"""
 
 
 class Signal(Table):

@@ -12,7 +12,7 @@ from clearloop.errors import ClearloopError
 from clearloop.expression import Expression
 from clearloop.task.columns import Columns, data_faults, map_columns
 from clearloop.task.derived import derive_states, derived_faults
-from clearloop.task.exploration import law_faults, read_law
+from clearloop.task.exploration import Law, read_law
 from clearloop.task.faults import Fault, faults_of, first_of
 from clearloop.task.fields import Fields
 from clearloop.task.file import parse_toml, read_task
@@ -65,7 +65,7 @@ class Task(Fields):
             *self._inlined.faults,
             *signal_faults(self.signals, self.scope, self.plant is not None),
             *box_faults(("exploration", "starts"), self.exploration_box, self.unveiled.state_names),
-            *law_faults(self._law, self.unveiled.state_names, self.action_names),
+            *self._law.faults,
             *data_faults(self.data, self.scope.names, self.reward.column),
         ]
 
@@ -124,15 +124,14 @@ class Task(Fields):
         """[S, 2], 0 where no box is given; None if starts come from the batch."""
         return make_box(self.starts, self.state_names)
 
-    @property
-    def _law(self) -> dict[str, str]:
-        return self.exploration.law if self.exploration else {}
+    @cached_property
+    def _law(self) -> Law:
+        return read_law(self.exploration, self.unveiled.state_names, self.action_names)
 
     @property
     def exploration_law(self) -> tuple[Expression, ...]:
         """Of each action; nothing if they are random."""
-        states, actions = self.unveiled.state_names, self.action_names
-        return tuple(read_law(self._law[name], states, actions) for name in actions if self._law)
+        return self._law.actions
 
     def scoring_starts(self, n: int = 1024) -> NDArray[np.float64]:
         """[n, S]: the same for everybody, and never seen by a search."""

@@ -69,7 +69,7 @@ def beside(
 def _around(edge: Expression, watch: Watch, at: Inputs, left: Inputs, right: Inputs) -> tuple[Inputs, Inputs]:
     """The edge itself, and what comes next on the way."""
     for side in (left, right):
-        near = {name: float(np.nextafter(at[name], side[name])) for name in at}
+        near = {name: math.nextafter(at[name], side[name]) for name in at}
         if watch(edge, near) != 0:
             return at, near
     return at, right

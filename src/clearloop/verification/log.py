@@ -17,7 +17,7 @@ def logged(routine: Routine, batch: Batch, task: Task) -> list[Episode]:
     """Episodes of the log, spread over it, of some thousand rows together."""
     aims = setpoint_rows(task, batch.setpoints, len(batch.states))
     every = max(len(batch.states) // MOST_ROWS, 1)
-    episodes = []
+    episodes: list[Episode] = []
     for number in range(0, batch.episode_count, every):
         rows = np.flatnonzero(batch.episodes == number)[:MOST_ROWS]
         columns = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clearloop.errors import ClearloopError
 from clearloop.export.routine import Routine
 from clearloop.verification.bench import FLAGS
+from clearloop.verification.plc import run_plcopen, run_structured_text
 from clearloop.verification.shadow import Inputs
 from clearloop.verification.vectors import Episode
 
@@ -84,6 +85,8 @@ def run_python(trial: Trial) -> Actions:
 
 RUNNERS: dict[str, Callable[[Trial], Actions]] = {
     "c": run_c,
+    "st": run_structured_text,
+    "plcopen": run_plcopen,
     "javascript": run_javascript,
     "python": run_python,
 }
@@ -91,13 +94,13 @@ RUNNERS: dict[str, Callable[[Trial], Actions]] = {
 
 def _scripted(command: list[str], trial: Trial) -> Actions:
     """Through standard input and output."""
-    sent = [[_arguments(inputs) for inputs in episode] for episode in trial.episodes]
+    sent = [[arguments_of(inputs) for inputs in episode] for episode in trial.episodes]
     answer = json.loads(_call(command, trial.folder, json.dumps(sent)))
     rows = [[float("nan") if value is None else value for value in row] for row in answer]
     return np.array(rows, dtype=float)
 
 
-def _arguments(inputs: Inputs) -> tuple[dict[str, float], dict[str, float]]:
+def arguments_of(inputs: Inputs) -> tuple[dict[str, float], dict[str, float]]:
     """What `act` takes: an observation and setpoints."""
     pair: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for variable, value in inputs.items():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from clearloop.export.routine import Best, Fill, Layer, Let, Mean, Output, Routi
 from clearloop.expression import Expression, Number, Variable, fold
 from clearloop.expression.meanings import READ_LIMIT, read
 from clearloop.verification.approximation import Approximate, Arithmetic
+from clearloop.verification.bounds import apply
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]  # values, bounds
 Inputs = Mapping[Variable, float]
@@ -54,7 +56,7 @@ class Shadow:
         return (self._rings if array in self._rings else self._arrays)[array][node.lag]
 
     def _value(self, tree: Expression) -> Approximate:
-        return fold(tree, self._leaf, self.arithmetic.call)
+        return fold(tree, self._leaf, partial(apply, self.arithmetic))
 
     def _run(self, statement: Statement) -> None:
         match statement:

@@ -1,8 +1,10 @@
 """Test vectors: episodes of inputs, because controllers remember."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +20,7 @@ EXTREMES = (0.0, 5e-324, 1e-300, 1e-30, 1e-9, 1.0, 1e6, 1e12, 1.0000000000000002
 MOST_CORNERS = 64
 
 Episode = list[Inputs]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,8 @@ class Amount:
     """random steps that follow an extreme or an edge, in which it is the past"""
     tries: int = 1
     """searches for each edge"""
+    share: float = 1.0
+    """of the corners, extremes and constants"""
 
 
 def vectors(
@@ -45,7 +50,12 @@ def vectors(
         return [[{}, {}]]
     maker = _Maker(routine, precision, rng, amount, dict(scales or {}))
     episodes = [*maker.random(), *maker.corners(), *maker.extremes(), *maker.constants(), *maker.edges()]
-    return [[maker.rounded(inputs) for inputs in episode] for episode in episodes]
+    return [rounded(episode, precision) for episode in episodes]
+
+
+def rounded(episode: Episode, precision: Precision) -> Episode:
+    """With numbers that the target can be given."""
+    return [{name: precision.rounded(value) for name, value in inputs.items()} for inputs in episode]
 
 
 @dataclass(frozen=True)
@@ -60,16 +70,15 @@ class _Maker:
     def names(self) -> list[Variable]:
         return [one.variable for one in self.routine.inputs]
 
-    def rounded(self, inputs: Inputs) -> Inputs:
-        """Numbers that the target can be given."""
-        return {name: self.precision.rounded(value) for name, value in inputs.items()}
-
     def draw(self) -> Inputs:
         size = 10 ** self.rng.uniform(-3, 1)
         return {name: float(self.rng.normal() * size * self.scales.get(name, 1.0)) for name in self.names}
 
     def draws(self, count: int) -> Episode:
         return [self.draw() for _ in range(count)]
+
+    def _some(self, things: Sequence[T]) -> Iterator[T]:
+        return (thing for thing in things if self.rng.random() < self.amount.share)
 
     def random(self) -> Iterator[Episode]:
         for _ in range(self.amount.episodes):
@@ -87,7 +96,7 @@ class _Maker:
     def corners(self) -> Iterator[Episode]:
         """All inputs at a usual size, with all signs."""
         signs = list(product((-1.0, 1.0), repeat=min(len(self.names), 12)))
-        for row in signs[:: max(len(signs) // MOST_CORNERS, 1)]:
+        for row in self._some(signs[:: max(len(signs) // MOST_CORNERS, 1)]):
             corner = self.draw()
             for name, sign in zip(self.names, row, strict=False):
                 corner = {**corner, name: sign * 3 * self.scales.get(name, 1.0)}
@@ -96,24 +105,23 @@ class _Maker:
     def extremes(self) -> Iterator[Episode]:
         """Huge and tiny values, in one input and in all."""
         largest = self.precision.largest
-        for size in (*EXTREMES, largest):
-            for sign in (-1.0, 1.0):
-                value = sign * min(size, largest)
-                yield [dict.fromkeys(self.names, value), *self.draws(self.amount.after)]
-                one = self.names[self.rng.integers(len(self.names))]
-                yield [
-                    {**self.draw(), one: value},
-                    *self.draws(self.amount.after),
-                    {**self.draw(), one: -value},
-                ]
+        sizes = [sign * min(size, largest) for size in (*EXTREMES, largest) for sign in (-1.0, 1.0)]
+        for value in self._some(sizes):
+            yield [dict.fromkeys(self.names, value), *self.draws(self.amount.after)]
+            one = self.names[self.rng.integers(len(self.names))]
+            yield [
+                {**self.draw(), one: value},
+                *self.draws(self.amount.after),
+                {**self.draw(), one: -value},
+            ]
 
     def constants(self) -> Iterator[Episode]:
         """Inputs that are a constant of the routine, and its neighbours."""
         trees: list[Expression] = [tree for one in self.routine.body for tree in formulas(one)]
         found = {node.value for tree in trees for node in postorder(tree) if isinstance(node, Number)}
-        for value in sorted(found, key=abs)[:32]:
+        for value in self._some(sorted(found, key=abs)[:32]):
             for one in self.names:
-                near = [value, *(float(np.nextafter(value, end)) for end in (-np.inf, np.inf))]
+                near = [value, *(math.nextafter(value, end) for end in (-math.inf, math.inf))]
                 yield [{**self.draw(), one: sign * number} for number in near for sign in (1.0, -1.0)]
 
     def edges(self) -> Iterator[Episode]:

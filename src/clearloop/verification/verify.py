@@ -15,8 +15,9 @@ from clearloop.expression import Variable
 from clearloop.files import whole_file
 from clearloop.verification.bench import c_bench, vectors_csv
 from clearloop.verification.expectation import expect
+from clearloop.verification.plc_bench import plc_bench
 from clearloop.verification.running import RUNNERS, Trial
-from clearloop.verification.vectors import Amount, Episode, vectors
+from clearloop.verification.vectors import Amount, Episode, rounded, vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +59,15 @@ def verify(
     files = export(controller, to=to, name=name, precision=precision)
     exact, routine = PRECISIONS[precision], lower(controller)
     made = vectors(routine, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
-    rounded = [[{n: exact.rounded(v) for n, v in step.items()} for step in episode] for episode in log]
-    expectation = expect(controller, routine, [*rounded, *made], exact)
+    expectation = expect(controller, routine, [*(rounded(episode, exact) for episode in log), *made], exact)
     bench: Files = {"vectors.csv": vectors_csv(routine, expectation)}
     if to == "c":
         file, text = c_bench(routine, name, exact, expectation.tolerance)
         bench[file] = text
+    if to == "st":
+        bench[f"{Path(next(iter(files))).stem}_bench.st"] = plc_bench(
+            controller, routine, name, exact, expectation
+        )
     for file, text in {**files, **bench}.items():
         with whole_file(folder / file) as opened:
             opened.write(text.encode())

@@ -1,0 +1,125 @@
+"""Who may ask, for what, how much and how often: the page of this server, on this machine, within bounds."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clearloop.errors import ClearloopError, quoted
+
+LARGEST_MESSAGE = 4 * 1024  # bytes, of a websocket's messages and of requests' JSON
+LARGEST_UPLOAD = 64 * 1024 * 1024
+MOST_MESSAGES = 200  # in a second
+MOST_OVERSIZE = 3
+POLICY_VIOLATION = 1008
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+READING = ("GET", "HEAD")
+
+
+class RefusedError(ClearloopError):
+    """With a status of its own."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Guard:
+    """Around the whole application: refuses hosts and origins that are not this server's.
+
+    A page from elsewhere cannot make a browser lie about either, and a name that somebody points at this
+    machine (DNS rebinding) is not among the hosts. What changes something must say where it comes from.
+    """
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
+        ends = ("", f":{port}") if port == 80 else (f":{port}",)
+        self._hosts = {name + end for name in ("127.0.0.1", "localhost", "[::1]") for end in ends}
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or not (reason := self._objection(scope)):
+            await self._app(scope, receive, _with_headers(send))
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason})
+        else:
+            await JSONResponse({"error": reason}, 403)(scope, receive, send)
+
+    def _objection(self, scope: Scope) -> str:
+        headers = Headers(scope=scope)
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return "this host is not the studio's: open the address that `clearloop studio` printed"
+        changing = scope["type"] == "websocket" or scope["method"] not in READING
+        if len(origins) > 1 or any(origin.lower() not in self._origins for origin in origins):
+            return "this origin is not the studio's"
+        return "a request that changes something needs an Origin" if changing and not origins else ""
+
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-cache",
+    "content-security-policy": "default-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+# Reports have scripts of their own. Whatever is in one, it runs as if it came from nowhere, and asks nothing.
+REPORT_POLICY = (
+    "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; script-src 'unsafe-inline';"
+    " style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'"
+)
+
+
+def _with_headers(send: Send) -> Send:
+    async def with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            known = {name for name, _ in message["headers"]}
+            more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            message["headers"] = [*message["headers"], *(row for row in more if row[0] not in known)]
+        await send(message)
+
+    return with_headers
+
+
+def checked_name(name: str, what: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ClearloopError(
+            f"{quoted(name)} cannot be the name of {what}: letters, digits, '.', '_' and '-'"
+        )
+    return name
+
+
+def inside(folder: Path, *parts: str) -> Path:
+    """A path that is really in the folder, wherever links lead."""
+    root = folder.resolve()
+    path = root.joinpath(*parts).resolve()
+    if not path.is_relative_to(root) or path == root:
+        raise ClearloopError(f"{quoted('/'.join(parts))} leads out of {folder}")
+    return path
+
+
+class Meter:
+    """Counts what one socket sends; says when it is too much."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock, self._second, self._count, self._oversize = clock, clock(), 0, 0
+
+    def too_many(self) -> bool:
+        """One message more."""
+        now = self._clock()
+        if now - self._second >= 1:
+            self._second, self._count = now, 0
+        self._count += 1
+        return self._count > MOST_MESSAGES
+
+    def too_large(self) -> bool:
+        """One more that was too large; whether that is enough of them."""
+        self._oversize += 1
+        return self._oversize >= MOST_OVERSIZE

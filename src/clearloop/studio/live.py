@@ -1,0 +1,166 @@
+"""The websocket: one session for each, frames out, commands in; whatever breaks, it leaves nothing behind."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from clearloop.errors import ClearloopError
+from clearloop.studio import commands
+from clearloop.studio.batches import Batches
+from clearloop.studio.catalog import Catalog
+from clearloop.studio.drivers import Driver
+from clearloop.studio.guarding import LARGEST_MESSAGE, POLICY_VIOLATION, Meter
+from clearloop.studio.pacing import Pacer
+from clearloop.studio.recording import Recorder
+from clearloop.studio.sensors import Faults
+from clearloop.studio.session import Session
+
+TRY_AGAIN_LATER = 1013
+IDLE = 0.1  # seconds between frames of a session that is paused
+
+
+class Outbox:
+    """What is to be sent next. A frame that was not sent in time gives way to the next; answers stay."""
+
+    def __init__(self) -> None:
+        self._frame: dict[str, Any] | None = None
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=32)
+        self._something = asyncio.Event()
+
+    def show(self, frame: dict[str, Any]) -> None:
+        self._frame = frame
+        self._something.set()
+
+    def answer(self, document: dict[str, Any]) -> None:
+        """Lost if there are too many that nobody reads."""
+        with suppress(asyncio.QueueFull):
+            self._answers.put_nowait(document)
+        self._something.set()
+
+    async def next(self) -> dict[str, Any]:
+        while True:
+            await self._something.wait()
+            if not self._answers.empty():
+                return self._answers.get_nowait()
+            self._something.clear()
+            if self._frame is not None:
+                frame, self._frame = self._frame, None
+                return frame
+
+
+class Live:
+    """One socket and its session."""
+
+    def __init__(self, socket: WebSocket, session: Session, catalog: Catalog, batches: Batches) -> None:
+        self._socket, self._session, self._catalog, self._batches = socket, session, catalog, batches
+        self._outbox, self._pacer, self._saved = Outbox(), Pacer(), ""
+
+    async def run(self) -> None:
+        """Until the socket closes, or is closed."""
+        try:
+            async with anyio.create_task_group() as group:
+                for part in (self._step, self._send, self._listen):
+                    group.start_soon(self._until_it_ends, part, group.cancel_scope)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._keep(self._session.stop_recording())
+
+    async def _until_it_ends(self, part: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
+        """When one part ends, all do."""
+        try:
+            await part()
+        finally:
+            scope.cancel()
+
+    async def _step(self) -> None:
+        session = self._session
+        while True:
+            await self._pacer.pause(IDLE if session.paused else session.stage.pace / session.speed)
+            if not session.paused:
+                try:
+                    session.step()
+                    if session.recorder is not None and session.recorder.full:
+                        await self._stop_recording()
+                except ClearloopError as error:
+                    session.paused = True
+                    self._outbox.answer({"error": str(error)})
+            frame = session.frame()
+            frame["recording"]["saved"] = self._saved
+            self._outbox.show(frame | {"late": round(self._pacer.late, 3)})
+
+    async def _send(self) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError):  # both say: it is closed
+            while True:
+                await self._socket.send_text(json.dumps(await self._outbox.next(), allow_nan=False))
+
+    async def _listen(self) -> None:
+        meter = Meter()
+        while True:
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text") or message.get("bytes") or ""
+            oversize = len(text) > LARGEST_MESSAGE
+            if meter.too_many() or (oversize and meter.too_large()):
+                await self._socket.close(POLICY_VIOLATION, "too much at once")
+                return
+            if oversize:
+                self._outbox.answer({"error": f"message: longer than {LARGEST_MESSAGE:,} bytes"})
+                continue
+            try:
+                await self._obey(commands.parse_command(text))
+            except ClearloopError as error:
+                self._outbox.answer({"error": str(error)})
+
+    async def _obey(self, command: commands.Command) -> None:
+        session = self._session
+        match command:
+            case commands.Steer():
+                session.steer(command.action)
+            case commands.Drive():
+                session.drive(command.side, await self._driver(command.controller))
+            case commands.Push():
+                session.push(command.state, command.size)
+            case commands.Aim():
+                session.aim(command.state, command.value)
+            case commands.Disturb():
+                session.disturb(Faults(noise=command.noise, delay=command.delay))
+            case commands.Restart():
+                seed = secrets.randbelow(2**32) if command.seed is None else command.seed
+                session.restart(seed, command.spread)
+            case commands.Pause():
+                session.paused = command.on
+            case commands.Slow():
+                session.speed = command.factor
+            case commands.Record(on=True):
+                session.record(self._batches.free_name(session.task.name))
+            case commands.Record(on=False):
+                await self._stop_recording()
+
+    async def _driver(self, name: str | None) -> Driver | None:
+        if name is None or name == "hand":
+            return self._session.hand if name else None
+        return await to_thread.run_sync(self._catalog.driver, name, self._session.stage)
+
+    async def _stop_recording(self) -> None:
+        recorder = self._session.stop_recording()
+        if recorder is not None and not recorder.transitions:
+            raise ClearloopError("record: nothing happened, so nothing was saved")
+        try:
+            await self._keep(recorder)
+        except ClearloopError:  # a full disk, say: it can be tried again
+            self._session.recorder = self._session.recorder or recorder
+            raise
+
+    async def _keep(self, recorder: Recorder | None) -> None:
+        """Also when the socket is gone: what somebody played is not lost."""
+        if recorder is not None and recorder.transitions:
+            await to_thread.run_sync(self._batches.keep, recorder)
+            self._saved = recorder.name

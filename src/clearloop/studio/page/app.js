@@ -1,0 +1,110 @@
+// The studio: one task, one live simulation, four tabs that share it.
+
+import * as api from "./api.js";
+import { choices, put } from "./dom.js";
+import { Frames } from "./frames.js";
+import { Hand } from "./hand.js";
+import { Learn } from "./learn.js";
+import { complain } from "./notices.js";
+import { Play } from "./play.js";
+import { Runs } from "./runs.js";
+import { Session } from "./session.js";
+import { Shortcuts } from "./shortcuts.js";
+import { Tabs } from "./tabs.js";
+import { Watch } from "./watch.js";
+
+const RETRY = 2000; // ms
+const LATE = 0.5; // share of late steps that is worth a word
+const link = document.getElementById("link");
+const tasks = document.getElementById("task");
+const place = (name) => document.getElementById(name);
+
+class Studio {
+  hand = new Hand();
+  frames = new Frames();
+  session = new Session({
+    frame: (frame) => this.#receive(frame), error: complain, status: (status) => this.#linked(status),
+  });
+
+  constructor(state) {
+    this.state = state;
+    this.panels = {
+      play: new Play(place("play"), this), learn: new Learn(place("learn"), this),
+      watch: new Watch(place("watch"), this), runs: new Runs(place("runs"), this),
+    };
+    this.tabs = new Tabs(this.panels);
+    new Shortcuts(this.tabs);
+    choices(tasks, state.tasks.map(({ name }) => ({ value: name, text: name })), state.default_task);
+    tasks.addEventListener("change", () => this.choose(tasks.value) && this.tabs.start());
+    document.addEventListener("visibilitychange", () => this.tabs.panel.hid?.());
+    this.choose(tasks.value);
+    this.tabs.start();
+    requestAnimationFrame((now) => this.#draw(now));
+  }
+
+  get tab() {
+    return this.tabs.open;
+  }
+
+  go(tab, query) {
+    this.tabs.go(tab, query);
+  }
+
+  remember(query) {
+    this.tabs.remember(query);
+  }
+
+  // Changes the task; false if the studio does not know it.
+  choose(name) {
+    const task = this.state.tasks.find((one) => one.name === name);
+    if (!task) complain(`The studio does not know the task ${name}: start it with --task and the task's file`);
+    if (!task || task === this.task) return Boolean(task);
+    this.task = task;
+    tasks.value = name;
+    this.frames.clear();
+    if (task.playable) this.session.open(name);
+    else this.#still();
+    for (const panel of Object.values(this.panels)) panel.forget?.();
+    return true;
+  }
+
+  // A task without a plant can be learned, from a log; there is nothing to play.
+  #still() {
+    this.session.close();
+    put(link, "no plant");
+    delete link.dataset.status;
+  }
+
+  #linked(status) {
+    put(link, status === "open" ? "live" : "connection lost, trying again");
+    link.dataset.status = status;
+    if (status === "open") this.tabs.panel.linked?.();
+  }
+
+  #receive(frame) {
+    this.frames.push(frame);
+    put(link, frame.late > LATE ? "live, slow" : "live");
+    this.tabs.panel.frame?.(frame);
+  }
+
+  #draw(now) {
+    requestAnimationFrame((next) => this.#draw(next));
+    const { panel } = this.tabs;
+    if (!panel.draw) return;
+    const rate = panel.speed / this.task.pace;
+    panel.draw(this.frames.at(now, rate));
+  }
+}
+
+const patiently = async (work) => {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      complain(error.message);
+      await new Promise((done) => setTimeout(done, RETRY));
+    }
+  }
+};
+
+new Studio(await patiently(api.state));

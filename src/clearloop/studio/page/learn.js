@@ -1,0 +1,101 @@
+// From a batch to controllers: what to learn from, how, and how it goes.
+
+import * as api from "./api.js";
+import { button, choices, make } from "./dom.js";
+import { Progress } from "./progress.js";
+import { announce, trying } from "./notices.js";
+
+const METHODS = {
+  gprl: "GPRL (equations)", fgprl: "FGPRL (fuzzy rules)", fpsrl: "FPSRL (fuzzy rules)", lqr: "LQR (linear)",
+  pid: "PID", psonn: "PSONN (network)", nfq: "NFQ (value network)", cloning: "cloning (of the log)",
+};
+const BUDGETS = { quick: "quick", standard: "standard" };
+const OWN = ""; // the task makes a batch
+
+const NONE = "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), "
+  + "or let the task make a batch of its own.";
+
+const safe = (file) =>
+  file.replace(/\.csv$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 80);
+
+export class Learn {
+  constructor(place, studio) {
+    this.studio = studio;
+    this.batch = make("select", { id: "batch", name: "batch" });
+    this.method = make("select", { id: "method", name: "method" });
+    this.budget = make("select", { id: "budget", name: "budget" });
+    this.seed = make("input", { id: "seed", type: "number", min: 0, step: 1, value: 0 });
+    this.file = make("input", { type: "file", accept: ".csv,text/csv", class: "unseen",
+      "aria-label": "A log as CSV", onchange: () => this.#upload(this.file.files[0]) });
+    this.start = make("button", { type: "submit", class: "main" }, "Learn");
+    this.none = make("div", { class: "empty", hidden: true },
+      make("p", {}, NONE),
+      button("Go and play", () => studio.go("play"), { class: "main" }));
+    this.form = make("form", { class: "form", onsubmit: (event) => this.#submit(event) },
+      make("label", {}, make("span", {}, "Batch"), this.batch),
+      make("label", {}, make("span", {}, "Method"), this.method),
+      make("label", {}, make("span", {}, "Budget"), this.budget),
+      make("label", {}, make("span", {}, "Seed"), this.seed),
+      this.start);
+    this.progress = new Progress(studio);
+    place.append(make("h2", {}, "Learn from a batch"), this.none, this.form,
+      make("p", { class: "hint" }, make("label", { class: "button" }, "Upload a log (CSV)", this.file),
+        " A row for each observation: states, actions, and an episode column if there is more than one."),
+      this.progress.element);
+  }
+
+  forget() {
+    const listed = (texts) => Object.entries(texts).map(([value, text]) => ({ value, text }));
+    choices(this.method, listed(METHODS));
+    choices(this.budget, listed(BUDGETS));
+  }
+
+  async enter({ batch, run } = {}) {
+    await this.#list(batch);
+    const going = run ?? (this.progress.idle ? await this.#going() : null);
+    if (going) this.progress.follow(going);
+  }
+
+  // A run that was begun before this page was opened.
+  async #going() {
+    const runs = (await trying(api.runs)()) ?? [];
+    return runs.find((one) => one.status === "running")?.name ?? null;
+  }
+
+  async #list(wanted) {
+    const all = (await trying(api.batches)()) ?? [];
+    const own = all.filter((one) => one.task === this.studio.task.name);
+    this.none.hidden = own.length > 0;
+    const recorded = own.map(({ name, rows, episodes }) =>
+      ({ value: name, text: `${name} (${rows.toLocaleString("en")} transitions, ${episodes} episodes)` }));
+    const made = { value: OWN, text: "one that the task makes itself" };
+    choices(this.batch, [...recorded, made], wanted ?? (this.batch.value || recorded[0]?.value));
+  }
+
+  async #upload(file) {
+    if (!file) return;
+    const name = safe(file.name);
+    this.file.value = "";
+    const done = await trying(async () => {
+      if (!name) throw new Error(`${file.name}: a batch needs a name of letters, digits, dots and dashes`);
+      return (await api.upload(this.studio.task.name, name, file)) ?? { name };
+    })();
+    if (!done) return;
+    await this.#list(done.name ?? name);
+    announce(`Uploaded ${name}`);
+  }
+
+  #submit(event) {
+    event.preventDefault();
+    const budget = this.budget.value;
+    this.#begin({ task: this.studio.task.name, batch: this.batch.value || null, method: this.method.value,
+      budget: Number(budget) || budget, seed: Number(this.seed.value) });
+  }
+
+  async #begin(wish) {
+    this.start.disabled = true;
+    const begun = await trying(api.learn)(wish);
+    this.start.disabled = false;
+    if (begun) this.progress.follow(begun.run, () => this.#begin({ ...wish, force: true }));
+  }
+}

@@ -1,0 +1,83 @@
+// What makes a controller's life harder: noisy sensors, late sensors, and a setpoint that moves.
+
+import { button, make } from "./dom.js";
+import { figure, withUnit } from "./strokes.js";
+
+const MOST_DELAY = 10; // steps
+const WITHIN = 0.75; // of the limits, for setpoints: the plant needs room beside them
+
+class Slider {
+  touched = false;
+  #say;
+
+  constructor(text, range, say, changed) {
+    this.first = range.value;
+    this.#say = say;
+    this.input = make("input", { type: "range", ...range });
+    this.shown = make("output", {}, say(this.value));
+    this.element = make("label", {}, make("span", {}, text), this.input, this.shown);
+    this.input.addEventListener("input", () => {
+      this.touched = true;
+      this.shown.value = say(this.value);
+      changed();
+    });
+  }
+
+  get value() {
+    return Number(this.input.value);
+  }
+
+  set(value) {
+    this.input.value = value;
+    this.shown.value = this.#say(this.value);
+  }
+}
+
+export class Sensors {
+  #setpoints = new Map(); // state: slider
+
+  constructor(changed) {
+    this.changed = changed;
+    this.element = make("div", { class: "sensors" });
+  }
+
+  show(task) {
+    const percent = (value) => `${Math.round(100 * value)} %`;
+    const time = (steps) => (task.dt < 1 ? `${Math.round(1000 * steps * task.dt)} ms` : `${steps * task.dt} s`);
+    this.noise = new Slider("Sensor noise", { min: 0, max: 1, step: 0.05, value: 0 }, percent, this.changed);
+    this.delay = new Slider("Sensor delay", { min: 0, max: MOST_DELAY, step: 1, value: 0 }, time, this.changed);
+    const steered = task.states.filter((state) => state.steerable);
+    this.#setpoints = new Map(steered.map((state) => [state.name, this.#aim(state)]));
+    const reset = button("Reset", () => this.#reset(),
+      { class: "quiet", title: "No noise, no delay, the task's own setpoint" });
+    const sliders = [this.noise, this.delay, ...this.#setpoints.values()];
+    this.element.replaceChildren(...sliders.map((slider) => slider.element), reset);
+  }
+
+  #aim({ name, unit, range, limits, setpoint }) {
+    const middle = (range[0] + range[1]) / 2;
+    const [min, max] = limits ? range.map((edge) => middle + WITHIN * (edge - middle)) : range;
+    return new Slider(`Setpoint of ${name}`, { min, max, step: (max - min) / 100, value: setpoint ?? middle },
+      (value) => withUnit(figure(value), unit), this.changed);
+  }
+
+  #reset() {
+    for (const slider of [this.noise, this.delay, ...this.#setpoints.values()]) slider.set(slider.first);
+    this.changed();
+  }
+
+  // The setpoints of the simulation now: a task may move them itself.
+  update(setpoint) {
+    for (const [name, slider] of this.#setpoints)
+      if (!slider.touched && name in setpoint) slider.set(setpoint[name]);
+  }
+
+  get sensors() {
+    return { noise: this.noise.value, delay: this.delay.value };
+  }
+
+  get setpoint() {
+    const touched = [...this.#setpoints].filter(([, slider]) => slider.touched);
+    return Object.fromEntries(touched.map(([name, slider]) => [name, slider.value]));
+  }
+}

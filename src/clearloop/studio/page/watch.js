@@ -1,0 +1,183 @@
+// Controllers drive: one, or two side by side from the same start with the same disturbances.
+
+import * as api from "./api.js";
+import { button, choices, make, put } from "./dom.js";
+import { announce, trying } from "./notices.js";
+import { plantless } from "./plantless.js";
+import { Sensors } from "./sensors.js";
+import { Speeds } from "./speeds.js";
+import { Stage, reason } from "./stage.js";
+import { Steering } from "./steering.js";
+import { Terms } from "./terms.js";
+import { calm } from "./theme.js";
+
+const PUSH = 0.5; // of the strongest
+const THINKING = "Each bar starts where the one above ended. The last one is what is applied, after the limits.";
+const YOU = { id: "hand", title: "you, with the arrow keys or a game pad", source: "by hand", formula: "" };
+const COLOURS = ["first", "second"];
+
+export class Watch {
+  #controllers = [];
+  #paused = calm.matches;
+  #chosen = [null, null];
+  #falls = [0, 0];
+  #failed = [false, false];
+
+  constructor(place, studio) {
+    this.studio = studio;
+    this.stages = COLOURS.map((colour, i) =>
+      new Stage({ label: `${["The", "The second"][i]} controller at work; click to push`, colour }));
+    this.terms = COLOURS.map((colour) => new Terms(colour));
+    this.selects = COLOURS.map((_, i) =>
+      make("select", { onchange: () => this.#choose(i), id: `controller-${i}` }));
+    this.steering = new Steering(studio);
+    this.sensors = new Sensors(() => this.#wish());
+    this.speeds = new Speeds(1, () => this.#wish());
+    this.pauses = button("Pause", () => this.toggle(), { title: "Pause (Space)" });
+    for (const stage of this.stages)
+      stage.canvas.addEventListener("pointerdown", (event) => this.#hit(stage, event));
+    const pickers = COLOURS.map((colour, i) => make("label", { class: `picker ${colour}` },
+      make("span", {}, ["Controller", "Compare with"][i]), this.selects[i]));
+    this.sides = COLOURS.map((_, i) => make("div", { class: "side" }, this.stages[i].element));
+    this.doing = make("div", { class: "doings" }, ...this.terms.map((terms) => terms.element));
+    this.empty = make("div", { class: "empty", hidden: true },
+      make("p", {}, "There is no controller for this task yet."),
+      button("Learn one", () => studio.go("learn"), { class: "main" }));
+    this.full = make("div", {}, make("div", { class: "pickers" }, ...pickers),
+      make("div", { class: "sides" }, ...this.sides),
+      make("div", { class: "tools" },
+        make("div", { class: "group" },
+          button("Push ◀", () => this.push(-PUSH), { class: "push", title: "Push to the left (←)" }),
+          button("Push ▶", () => this.push(PUSH), { class: "push", title: "Push to the right (→)" })),
+        make("div", { class: "group" }, this.speeds.element, this.pauses,
+          button("Restart", () => this.restart(), { title: "Restart (N)" }))),
+      make("h2", {}, "What it is doing now"), make("p", { class: "hint" }, THINKING), this.doing,
+      make("h2", {}, "What makes it harder"), this.sensors.element);
+    this.plantless = plantless(studio);
+    place.append(this.full, this.empty, this.plantless);
+  }
+
+  async enter({ a, b } = {}) {
+    const { task } = this.studio;
+    this.plantless.hidden = task.playable;
+    this.#controllers = task.playable ? (await trying(api.controllers)(task.name)) ?? [] : [];
+    if (this.studio.tab !== "watch" || this.studio.task !== task) return;
+    const known = (id) => this.#find(id) !== undefined;
+    this.empty.hidden = this.#controllers.length > 0 || !task.playable;
+    this.full.hidden = !this.#controllers.length;
+    if (!this.#controllers.length) return;
+    const wanted = a ? [a, b] : this.#chosen;
+    this.#chosen = wanted.map((id) => (known(id) ? id : null));
+    this.#chosen[0] ??= (this.#controllers.find((one) => one.pick) ?? this.#controllers[0]).id;
+    const options = this.#controllers.map(({ id, title, source }) =>
+      ({ value: id, text: title, group: source }));
+    choices(this.selects[0], [...options, { value: YOU.id, text: YOU.title, group: YOU.source }], this.#chosen[0]);
+    choices(this.selects[1], [{ value: "", text: "nothing" }, ...options], this.#chosen[1] ?? "");
+    this.#drive();
+  }
+
+  #find(id) {
+    return [...this.#controllers, YOU].find((one) => one.id === id);
+  }
+
+  get #byHand() {
+    return this.#chosen[0] === YOU.id;
+  }
+
+  leave() {
+    this.steering.rest();
+    this.studio.session.want({ pause: true });
+  }
+
+  forget() {
+    this.#chosen = [null, null];
+    if (!this.studio.task.playable) return;
+    this.sensors.show(this.studio.task);
+    this.#clear();
+  }
+
+  #clear() {
+    for (const stage of this.stages) stage.show(this.studio.task);
+  }
+
+  hid() {
+    this.#wish();
+  }
+
+  get speed() {
+    return this.speeds.factor;
+  }
+
+  #choose(i) {
+    this.#chosen[i] = this.selects[i].value || null;
+    this.#drive();
+  }
+
+  #drive() {
+    const [a, b] = this.#chosen;
+    this.sides[1].hidden = this.terms[1].element.hidden = !b;
+    this.#clear();
+    this.#chosen.forEach((id, i) => this.terms[i].show(this.#find(id)));
+    this.studio.remember(b ? { a, b } : { a });
+    this.#wish();
+    this.restart();
+  }
+
+  #wish() {
+    if (!this.studio.task.playable) return;
+    const [first, second] = this.#chosen;
+    this.studio.session.want({ first, second, speed: this.speed, sensors: this.sensors.sensors,
+      setpoint: this.sensors.setpoint, pause: this.#paused || document.hidden });
+    this.pauses.textContent = this.#paused ? "Go on" : "Pause";
+  }
+
+  toggle() {
+    this.#paused = !this.#paused;
+    this.#wish();
+  }
+
+  restart() {
+    this.#falls = [0, 0];
+    this.studio.session.say({ do: "restart", seed: null });
+  }
+
+  push(size) {
+    this.studio.session.say({ do: "push", state: null, size });
+    announce(`Pushed to the ${size < 0 ? "left" : "right"}`);
+  }
+
+  // A click hits the pole from the side on which it is made.
+  #hit(stage, event) {
+    const { from, to } = stage.body ?? {}, x = event.offsetX;
+    const middle = from ? (from[0] + to[0]) / 2 : stage.canvas.clientWidth / 2;
+    this.push(x < middle ? PUSH : -PUSH);
+  }
+
+  frame(frame) {
+    this.sensors.update(frame.setpoint);
+    frame.sides.forEach((side, i) => {
+      this.stages[i].take(frame, side);
+      this.terms[i].update(side, this.studio.task.actions);
+      if (side.failed && !this.#failed[i]) this.#falls[i] += 1;
+      this.#failed[i] = side.failed;
+    });
+  }
+
+  draw(frame) {
+    if (this.#byHand) this.steering.steer();
+    frame?.sides.forEach((side, i) => {
+      this.stages[i].draw(side, frame.setpoint);
+      const falls = this.#falls[i];
+      put(this.stages[i].note, falls ? `failed ${falls} time${falls > 1 ? "s" : ""}` : "");
+      this.stages[i].say(side.failed ? reason(this.studio.task, side) : this.#paused ? "Paused" : "");
+    });
+  }
+
+  keys = {
+    ArrowLeft: ["push to the left", () => this.#byHand || this.push(-PUSH)],
+    ArrowRight: ["push to the right", () => this.#byHand || this.push(PUSH)],
+    n: ["restart", () => this.restart()],
+    s: ["slow motion", () => this.speeds.next()],
+    " ": ["pause, go on", () => this.toggle()],
+  };
+}

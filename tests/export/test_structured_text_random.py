@@ -1,0 +1,40 @@
+"""Random controllers of every readable kind: the Structured Text is the same function, and never fails.
+
+`CLEARLOOP_CONTROLLERS=1000` in the environment tries as many of each kind.
+"""
+
+import numpy as np
+import pytest
+
+from clearloop.export import DOUBLE, SINGLE, export
+from clearloop.verification.plc import run_text, text_of_project
+from tests.export.batch import Actions, Case
+from tests.export.test_random import COMPARED, COMPARED_SINGLE, cases, check
+
+READABLE = ("equation", "linear", "pid", "fuzzy")
+
+
+def run(case: Case, to: str = "st") -> Actions:
+    """The interpreter refuses whatever overflows or has no value."""
+    (text,) = export(case.controller, to=to, precision=case.precision.name).values()
+    return run_text(text_of_project(text) if to == "plcopen" else text, case.routine, case.episodes)
+
+
+@pytest.mark.parametrize("kind", READABLE)
+def test_double_precision(kind: str) -> None:
+    tried = cases(kind, DOUBLE.name)
+    check(tried, [run(case) for case in tried])
+    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED[kind]
+
+
+@pytest.mark.parametrize("kind", READABLE)
+def test_single_precision(kind: str) -> None:
+    tried = cases(kind, SINGLE.name)
+    check(tried, [run(case) for case in tried])
+    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED_SINGLE[kind]
+
+
+@pytest.mark.parametrize("kind", READABLE)
+def test_in_plcopen(kind: str) -> None:
+    tried = cases(kind, DOUBLE.name)[:10]
+    check(tried, [run(case, "plcopen") for case in tried])

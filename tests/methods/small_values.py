@@ -1,0 +1,19 @@
+"""Values from the batch with small networks, where a test does not ask how good they are."""
+
+import pytest
+
+from clearloop.evaluation import linear_q
+from clearloop.evaluation.approximators import Networks
+from clearloop.methods import batch_value
+from clearloop.networks import Training
+
+SMALL = Networks(
+    members=2,
+    training=Training(hidden=(8, 8), activation="tanh", epochs=1, batch_size=512, learning_rate=1e-3),
+)
+
+
+def make_values_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_q, "NETWORKS", SMALL)
+    monkeypatch.setattr(batch_value, "NETWORKS", SMALL)
+    monkeypatch.setattr(batch_value, "JUDGED", 2)

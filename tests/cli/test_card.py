@@ -69,6 +69,12 @@ def test_on_the_model_a_controller_costs_what_the_front_says(
     assert told["penalty"]["mean"] == pytest.approx(Front.read(finished).entries[-1].penalty_model, rel=1e-12)
 
 
+def test_refine_judges_as_the_front_was_judged(run: Run, finished: RunDirectory) -> None:
+    for row in Front.read(finished).judged:
+        told = json.loads(run("refine", row.controller, "--run", finished.path, "--json").out)
+        assert told["model"]["before"] == pytest.approx(row.penalty, rel=1e-12)
+
+
 def test_an_edited_file_needs_no_task(run: Run, finished: RunDirectory, last: str, tmp_path: Path) -> None:
     text = (finished.path / "controllers" / f"{last}.json").read_text(encoding="utf-8")
     edited = tmp_path / "edited.json"

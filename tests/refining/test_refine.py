@@ -26,7 +26,7 @@ def distance(controllers: Sequence[Controller]) -> Floats:
         assert isinstance(controller, Linear)
         gains = controller.gains["u"]
         costs.append(1 + sum((gains.get(name, 0.0) - best) ** 2 for name, best in BEST.items()))
-    return np.array(costs)[:, None] + np.array([-0.3, -0.1, 0.1, 0.3])
+    return np.asarray(np.array(costs)[:, None] + np.array([-0.3, -0.1, 0.1, 0.3]))
 
 
 def refined(**settings: object) -> Refinement:

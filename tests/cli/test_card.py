@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,10 +69,16 @@ def test_on_the_model_a_controller_costs_what_the_front_says(
     assert told["penalty"]["mean"] == pytest.approx(Front.read(finished).entries[-1].penalty_model, rel=1e-12)
 
 
+def test_refine_judges_as_the_front_was_judged(run: Run, finished: RunDirectory) -> None:
+    for row in Front.read(finished).judged:
+        told = json.loads(run("refine", row.controller, "--run", finished.path, "--json").out)
+        assert told["model"]["before"] == pytest.approx(row.penalty, rel=1e-12)
+
+
 def test_an_edited_file_needs_no_task(run: Run, finished: RunDirectory, last: str, tmp_path: Path) -> None:
     text = (finished.path / "controllers" / f"{last}.json").read_text(encoding="utf-8")
     edited = tmp_path / "edited.json"
-    edited.write_text(text.replace('"push": {"place": ', '"push": {"place": 0.'), encoding="utf-8")
+    edited.write_text(re.sub(r'"place": -?[\d.]+', '"place": -1.25', text), encoding="utf-8")
     done = run("evaluate", edited, "--run", finished.path)
     assert done.code == 0, done.err
     assert "on the plant, 1,024 starts" in done.out
@@ -83,7 +90,7 @@ def test_an_edited_file_needs_no_task(run: Run, finished: RunDirectory, last: st
         (("card", "003"), "Missing option '--run'"),
         (
             ("card", "777", "--run", "RUN"),
-            "777: no controller file, and no controller of RUN; this run has 001",
+            "777: no controller file, and no controller of RUN; this run has",
         ),
         (("card", "LAST", "--run", "RUN", "--out", "x.doc"), "--out x.doc: expected a name that ends in"),
         (("card", "x.json", "--run", "RUN"), "x.json: cannot be read: No such file or directory"),

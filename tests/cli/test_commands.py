@@ -23,6 +23,8 @@ COMMANDS = (
     ("evaluate",),
     ("show",),
     ("simulate",),
+    ("card",),
+    ("refine",),
     ("export",),
     ("verify",),
     ("data",),

@@ -55,7 +55,7 @@ SIMULATE = "simulate good.json --task cartpole "
 ERRORS = {
     "evaluat": "No such command 'evaluat'. Did you mean 'evaluate'? See: clearloop --help",
     "evaluate": "Missing argument 'CONTROLLER'. See: clearloop evaluate --help",
-    "evaluate good.json": "Missing option '--task'. See: clearloop evaluate --help",
+    "evaluate good.json": "give --task TASK, or --run DIR, the run whose task it is",
     "evaluate good.json --task": "Option '--task' requires an argument. See: clearloop",
     "evaluate --qwerty": "No such option: --qwerty. See: clearloop evaluate --help",
     "evaluate none.json --task cartpole": "none.json: cannot be read: No such file or directory",

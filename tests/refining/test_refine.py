@@ -26,7 +26,7 @@ def distance(controllers: Sequence[Controller]) -> Floats:
         assert isinstance(controller, Linear)
         gains = controller.gains["u"]
         costs.append(1 + sum((gains.get(name, 0.0) - best) ** 2 for name, best in BEST.items()))
-    return np.array(costs)[:, None] + np.array([-0.3, -0.1, 0.1, 0.3])
+    return np.asarray(np.array(costs)[:, None] + np.array([-0.3, -0.1, 0.1, 0.3]))
 
 
 def refined(**settings: object) -> Refinement:
@@ -37,7 +37,7 @@ def test_the_cheapest_goes_first_and_parts_before_digits() -> None:
     found = refined(drop=True)
     assert [step.what for step in found.steps] == [
         "drop 0.001*z",
-        "2.34567 becomes 2.3" if abs(2.34567 - 2.3) < abs(1.23456 - 1.2) else "1.23456 becomes 1.2",
+        "1.23456 becomes 1.2",
         "2.34567 becomes 2.3",
     ]
     assert isinstance(found.controller, Linear)
@@ -56,7 +56,7 @@ def test_it_is_never_dearer_than_allowed(tolerance: float, digits: int) -> None:
 def test_where_few_digits_cost_too_much_it_takes_more() -> None:
     found = refined(tolerance=1e-5)
     assert isinstance(found.controller, Linear)
-    assert found.controller.gains["u"] == {"x": 1.235, "y": -2.345, "z": 0.001}
+    assert found.controller.gains["u"] == {"x": 1.235, "y": -2.346, "z": 0.001}
 
 
 def test_what_a_step_gains_is_not_given_away() -> None:
@@ -72,9 +72,7 @@ def test_what_a_step_gains_is_not_given_away() -> None:
 
 
 def test_networks_are_refused() -> None:
-    with pytest.raises(
-        ClearloopError, match="a controller of the kind network has no parts that a person reads"
-    ):
+    with pytest.raises(ClearloopError, match="the kind network has no parts that a person reads"):
         refine(KINDS["network"], distance, Settings())
 
 

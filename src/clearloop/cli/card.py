@@ -21,11 +21,11 @@ def card(
         ),
     ] = None,
 ) -> None:
-    """Write the sign-off sheet of a controller: two pages at most, for a browser and for print.
+    """Write the sign-off sheet of a controller: one or two pages, for a browser and for print.
 
     Formula and what each part does, gains and margins, starts, disturbances, costs, and what it all rests on.
 
-    Examples: clearloop card 003 --run runs/demo, or: clearloop card mine.json --run runs/demo --out mine.pdf
+    Example: clearloop card 003 --run runs/demo, or: clearloop card mine.json --run runs/demo --out mine.pdf
     """
     from clearloop.card.contents import contents
     from clearloop.card.writing import write_card

@@ -72,7 +72,7 @@ def evaluate(
 
     On the model of a run: by the models that judged its front, so that figures compare with the front's.
 
-    Examples: clearloop evaluate examples/published/gprl.json --task cartpole, or:
+    Example: clearloop evaluate examples/published/gprl.json --task cartpole, or:
     clearloop evaluate edited.json --run runs/demo --on model
     """
     from clearloop.evaluation import evaluate as score

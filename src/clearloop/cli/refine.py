@@ -38,7 +38,10 @@ def refine(
     ] = 0.01,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where to write it; if not given, beside the controller, as NAME-refined.json."),
+        typer.Option(
+            help="Where to write it; if not given, beside the controller, as NAME-refined.json.",
+            metavar="FILE",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +49,7 @@ def refine(
 
     Judged by the run's models and starts that no search saw. The plant, if there is one, checks the result.
 
-    Examples: clearloop refine 009 --run runs/demo --round 1, or:
+    Example: clearloop refine 009 --run runs/demo --round 1, or:
     clearloop refine mine.json --run runs/demo --drop-terms --tolerance 0.02 --out short.json
     """
     from clearloop.controllers import save

@@ -31,6 +31,8 @@ _LEFT_OVER = (
     "trust.csv",
     "quality.json",
     "report.html",
+    "card-*.html",
+    "card-*.pdf",
     "surrogate/surrogate.json",
     "controllers/[0-9]*.json",
     "controllers/*-last.json",

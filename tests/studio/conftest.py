@@ -1,20 +1,13 @@
 """A studio in this process: asked directly, or over real sockets."""
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clearloop.studio.app import Studio, make_app
+from tests.studio.asking import ORIGIN, PORT, TestClient
 from tests.studio.serving import Served, serving
-
-with warnings.catch_warnings():  # it would rather have a newer client than httpx
-    warnings.simplefilter("ignore")
-    from starlette.testclient import TestClient
-
-PORT = 8765
-ORIGIN = f"http://127.0.0.1:{PORT}"
 
 
 @pytest.fixture

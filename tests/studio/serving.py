@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from websockets import Origin
 from websockets.sync.client import ClientConnection, connect
 
 from clearloop.studio.app import Studio
@@ -32,7 +33,8 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def connect(self, task: str = "cartpole", origin: str | None = None) -> ClientConnection:
-        return connect(f"ws://127.0.0.1:{self.port}/live?task={task}", origin=origin or self.origin)  # type: ignore[arg-type]
+        told = Origin(origin or self.origin)
+        return connect(f"ws://127.0.0.1:{self.port}/live?task={task}", origin=told)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -20,7 +20,7 @@ from clearloop.studio import app, uploads
 from clearloop.studio.app import Studio, make_app
 from clearloop.task import Task
 from tests.runs.guessing import PUSHER, make_quick
-from tests.studio.conftest import ORIGIN, PORT, TestClient
+from tests.studio.asking import ORIGIN, PORT, TestClient
 
 
 @pytest.fixture(scope="module")

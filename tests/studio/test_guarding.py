@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clearloop.errors import ClearloopError
 from clearloop.studio.app import Studio, make_app
 from clearloop.studio.guarding import Meter, checked_name, inside
-from tests.studio.conftest import ORIGIN, PORT, TestClient
+from tests.studio.asking import ORIGIN, PORT, TestClient
 
 OWN = [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"]
 FOREIGN = [

@@ -14,7 +14,7 @@ from clearloop.studio import learning
 from clearloop.studio.app import Studio, make_app
 from clearloop.studio.learning import Job
 from tests.runs.guessing import PUSHER, Guess
-from tests.studio.conftest import ORIGIN, PORT, TestClient
+from tests.studio.asking import ORIGIN, PORT, TestClient
 from tests.studio.serving import PATIENCE
 
 ENDLESS = 10**8  # minutes
@@ -97,6 +97,14 @@ def test_data_that_cannot_support_a_controller_is_refused_in_words(client: TestC
     progress = wait(client, name, "failed")
     assert "push never changes" in progress["line"]
     assert progress["share"] is None
+
+
+def test_a_process_that_dies_is_no_run_that_was_stopped(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILL_AT", "candidates.csv:1")
+    name = begin(client, budget=QUICK)
+    assert wait(client, name, "failed")["share"] is None
 
 
 @pytest.mark.parametrize(

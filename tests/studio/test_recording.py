@@ -1,5 +1,6 @@
 """What is recorded is a batch like any other."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -80,12 +81,13 @@ def test_what_no_action_explains_is_no_transition() -> None:
     """A push, a new start, other sensors, another driver."""
     session = Session(STAGES["cartpole"])
     session.record("x")
-    for interference in (
+    interferences: list[Callable[[], None]] = [
         lambda: session.push("rho_dot", 1.0),
         lambda: session.restart(3),
         lambda: session.disturb(Faults(delay=4)),
         lambda: session.drive(0, Automatic(PUBLISHED["gprl"])),
-    ):
+    ]
+    for interference in interferences:
         for _ in range(5):
             session.step()
         interference()

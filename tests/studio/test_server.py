@@ -20,6 +20,9 @@ UPGRADE = (
 )
 
 
+JUNK: list[str | bytes] = ["", "{", "null", '{"do":"fly"}', "\0" * 50, b"\xff\xfe"]
+
+
 def raw(served: Served, text: str) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", served.port), PATIENCE)
     connection.sendall(text.encode())
@@ -71,7 +74,7 @@ def test_a_flood_of_junk_closes_one_socket_and_no_other(served: Served) -> None:
             with served.connect() as flood:
                 with suppress(ConnectionClosed):
                     for _ in range(2_000):
-                        flood.send(rng.choice(["", "{", "null", '{"do":"fly"}', "\0" * 50, b"\xff\xfe"]))
+                        flood.send(rng.choice(JUNK))
                 assert closing_code(flood) == 1008
         settled(served, before)
         frame(watcher)

@@ -21,6 +21,8 @@ from clearloop.studio.runs import Runs
 
 PROGRAM = (sys.executable, "-m", "clearloop")
 PATIENCE = 10.0  # seconds for a run to keep its checkpoint, before it is ended
+# As Ctrl-C does, then with emphasis. Windows has nothing like the first.
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) if sys.platform != "win32" else (signal.SIGTERM,)
 KINDNESS = 5  # so that what is played stays smooth while it learns
 LONGEST_LINE = 400
 
@@ -135,11 +137,13 @@ class Learner:
         line = job.line if job else self._lines.get(name, about["headline"])
         if job and job.running:
             return {"status": "running", "share": job.share, "line": line, "front": about["front"]}
-        status = "stopped" if about["status"] == "running" else about["status"]
+        status = about["status"]
+        if job and status == "running":  # so says the run, which did not know how it would end
+            status = "stopped" if job.stopped else "failed"
+        if job and job.stopped and status == "failed":  # it had not begun
+            status, line = "stopped", "stopped"
         if status == "finished":
             line = about["headline"]
-        if job and job.stopped and status == "failed":
-            status, line = "stopped", "stopped"
         return {
             "status": status,
             "share": 1.0 if status == "finished" else None,
@@ -153,7 +157,7 @@ class Learner:
             raise ClearloopError(f"run '{name}' is not being learned here")
         job = self._job
         job.stopped = True
-        for end in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        for end in ENDS:
             with suppress(ProcessLookupError):
                 job.process.send_signal(end)
             with suppress(TimeoutError):

@@ -10,7 +10,7 @@ import pytest
 from clearloop.controllers import Controller, Equation, load
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.export import DOUBLE, SINGLE, lower
+from clearloop.export import DOUBLE, SINGLE, Precision, lower
 from clearloop.expression import Variable
 from clearloop.verification import Amount, Verdict, verify
 from clearloop.verification.bench import FLAGS
@@ -131,6 +131,15 @@ def test_vectors_reach_the_limits_of_the_numbers() -> None:
         assert np.abs(values).max() == precision.largest
         assert {0.0, precision.rounded(1e12), precision.rounded(-1e300)} <= set(values.tolist())
         assert all(precision.rounded(value) == value for value in values.tolist())
+
+
+@pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=lambda one: one.name)
+def test_constants_are_tried_with_their_neighbours(precision: Precision) -> None:
+    routine = lower(Equation(outputs={"u": "if(x > 0.1, 1, 0)"}))
+    made = vectors(routine, precision, rng=np.random.default_rng(0), amount=Amount(episodes=0, tries=0))
+    values = {step[Variable("x")] for episode in made for step in episode}
+    near = precision.rounded(0.1)
+    assert {near, precision.neighbour(near, 1), precision.neighbour(near, 0), -near} <= values
 
 
 def test_the_states_of_a_log_are_tried() -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.export.figures 1000`: how far exports of so many random controllers of each kind are off."""
+"""`python -m tests.export.figures 1000`: how far exports of 1,000 random controllers of each kind are off."""
 
 import sys
 from collections.abc import Callable

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearloop.controllers import Controller, Equation, load
+from clearloop.controllers import Controller, Equation, Linear, load
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.export import DOUBLE, SINGLE, Precision, lower
 from clearloop.expression import Variable
+from clearloop.task import Task
 from clearloop.verification import Amount, Verdict, verify
 from clearloop.verification.bench import FLAGS
 from clearloop.verification.log import logged
@@ -38,6 +39,16 @@ def test_the_published_controllers_are_equal(file: Path, to: str, tmp_path: Path
     assert verdict.equal
     assert verdict.left_out <= 0.1 * verdict.vectors
     assert verdict.vectors >= 2
+
+
+@pytest.mark.parametrize("name", ["motor", "pendulum", "tank"])
+def test_controllers_that_derive_states_and_follow_setpoints_are_equal(name: str, tmp_path: Path) -> None:
+    task = Task.load(name)
+    row = dict.fromkeys(task.state_names, 0.5)
+    linear = Linear(gains={action: {**row, f"{action}[t-1]": 0.1} for action in task.action_names})
+    verdict = judged(linear.for_task(task), tmp_path)
+    assert verdict.equal
+    assert verdict.left_out == 0
 
 
 @pytest.mark.parametrize("kind", ["lagging equation", "fuzzy", "greedy-q"])

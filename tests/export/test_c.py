@@ -138,5 +138,8 @@ def test_limits_that_single_precision_cannot_hold_are_refused() -> None:
 
 def test_a_planner_is_refused() -> None:
     planner = from_json('{"clearloop": 1, "kind": "planner", "run": "x", "outputs": ["u"], "horizon": 5}')
-    with pytest.raises(ClearloopError, match="kind 'planner' cannot be exported"):
-        export(planner, to="c")
+    for to in ("c", "latex"):
+        with pytest.raises(
+            ClearloopError, match="kind 'planner' cannot be exported: it plans with its model"
+        ):
+            export(planner, to=to)

@@ -16,7 +16,7 @@ from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.export.controllers import KINDS as RANDOM_KINDS
 from tests.export.controllers import controllers
 
-FEW = Amount(episodes=2, length=6, after=2, tries=1, share=0.1)
+FEW = Amount(episodes=2, length=6, after=2, tries=0, share=0.1)
 
 
 def largest_difference(controller: Controller) -> float:

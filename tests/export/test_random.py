@@ -15,10 +15,10 @@ from clearloop.verification import Amount
 from tests.export.batch import Actions, Case, make_case, run_c, run_javascript, run_python
 from tests.export.controllers import KINDS, controllers
 
-COUNT = int(os.environ.get("CLEARLOOP_CONTROLLERS", "100"))
+COUNT = int(os.environ.get("CLEARLOOP_CONTROLLERS", "60"))
 BRIEF = Amount(episodes=1, length=4, after=1, tries=0, share=0.03)
 SEARCHING = Amount(episodes=1, length=2, after=1, tries=2, share=0.0)
-SEARCHED = 5  # controllers whose edges are searched, which takes a while
+SEARCHED = 2  # controllers whose edges are searched, which takes a while
 
 # Of the steps, at least; extremes and cancellations are frequent here.
 COMPARED = {"equation": 0.9, "linear": 0.9, "pid": 0.9, "fuzzy": 0.6, "network": 0.9, "greedy-q": 0.4}

@@ -233,3 +233,32 @@ def test_the_published_pid_has_all_options() -> None:
     assert isinstance(controller, PID)
     text = text_of(controller, DOUBLE, *OPTIONS)
     assert "With anti-windup, deadband, derivative-filter, manual, rate-limit." in text
+
+
+def test_names_that_options_take_may_be_taken() -> None:
+    """By states; and a deep formula of a derived state is cut into parts."""
+    deep = "level"
+    for number in range(20):
+        deep = f"1/(2 + abs({deep} - {number}))"
+    controller = pid(
+        derived={"level_deadband": deep},
+        outputs={
+            "pump": {
+                "loops": [
+                    {"input": "level", "kp": 2.0, "ki": 0.5, "kd": 3.0, "window": 8},
+                    {"input": "level_deadband", "kp": 1.0, "ki": 0.1, "kd": 0.3, "window": 3},
+                    {"input": "filter_time", "kp": 0.5},
+                ]
+            }
+        },
+    )
+    block, memory, inputs = block_of(controller, DOUBLE, *OPTIONS), controller.reset(), levels(20)
+    assert block.inputs[:3] == ("level", "filter_time", "level_setpoint")
+    assert {"level_deadband_2", "filter_time_2"} < set(block.inputs)
+    for level in inputs:
+        wanted = controller.act({"level": level, "filter_time": 0.1}, memory)["pump"]
+        assert block.step({"level": level, "filter_time": 0.1})["pump"] == pytest.approx(wanted, abs=1e-9)
+
+
+def test_what_is_wanted_has_one_name() -> None:
+    assert "pump_wanted_2" not in text_of(pid(), DOUBLE, "anti-windup")

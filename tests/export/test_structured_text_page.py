@@ -3,11 +3,15 @@
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from clearloop.controllers import load
 from clearloop.export.interpreter import Block
 from clearloop.export.structured_text import OPTIONS
 from clearloop.export.targets import export
 from clearloop.task import Task
+from clearloop.verification import verify
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "structured_text.md").read_text(encoding="utf-8")
@@ -30,3 +34,13 @@ def test_all_options_and_their_inputs_are_on_the_page() -> None:
         added = [name for name in Block(text).inputs if name not in plain]
         assert all(f"`{name}`" in words for name in added if not name.startswith("rho_"))
         assert bool(added) == (words != "none")
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("name", ["gprl", "pid"])
+def test_the_table_is_what_verify_finds(name: str, precision: str, tmp_path: Path) -> None:
+    controller = load(ROOT / "examples" / "published" / f"{name}.json").for_task(Task.load("cartpole"))
+    rng = np.random.default_rng(0)
+    found = verify(controller, to="st", folder=tmp_path, rng=rng, name=name, precision=precision)
+    counts = f"{found.vectors} | {found.left_out}"
+    assert f"| {name} | {precision} | {counts} | {found.difference:.2g} |" in PAGE

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from clearloop.methods.trial import Laboratory
-from clearloop.methods.ziegler_nichols import Critical, find_critical
+from clearloop.methods.trial import Laboratory, Trial
+from clearloop.methods.ziegler_nichols import Critical, _is_bracketed, find_critical
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -154,3 +154,18 @@ def test_the_table_is_the_published_one() -> None:
     assert (loop.kp, loop.ki, loop.kd) == pytest.approx((-25.62, -0.154804, -1060.03), rel=1e-5)
     assert loop.window == 110
     assert loop.kp + loop.ki * loop.window == pytest.approx(-42.7, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ({10.0: 0.1, 15.8: 0.08, 16.5: np.nan, 17.3: np.nan}, True),  # then the action is at its limits
+        ({10.0: 0.1, 15.8: 0.08, 20.0: np.nan}, False),  # who knows what is between
+        ({10.0: 9.0, 15.8: 0.08, 16.5: np.nan}, False),  # it grew before
+        ({10.0: np.nan, 10.4: np.nan}, False),
+    ],
+)
+def test_a_gain_just_below_the_limits_is_critical(ratios: dict[float, float], expected: bool) -> None:
+    nothing = np.zeros(2)
+    trials = [Trial("x", "u", gain, 20.0, ratio, nothing, nothing) for gain, ratio in ratios.items()]
+    assert _is_bracketed(trials) is expected

@@ -21,12 +21,14 @@ from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.surrogate.models import cartpole_log
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "examples" / "published").glob("*.json"))
-FEW = Amount(episodes=3, length=12, after=1, tries=1, share=0.2)
+FEW = Amount(episodes=3, length=12, after=1, tries=0, share=0.1)
 
 
-def judged(controller: Controller, folder: Path, to: str = "python", precision: str = "double") -> Verdict:
+def judged(
+    controller: Controller, folder: Path, to: str = "python", precision: str = "double", amount: Amount = FEW
+) -> Verdict:
     rng = np.random.default_rng(0)
-    return verify(controller, to=to, folder=folder, rng=rng, precision=precision, amount=FEW)
+    return verify(controller, to=to, folder=folder, rng=rng, precision=precision, amount=amount)
 
 
 @pytest.mark.parametrize("to", RUNNERS)
@@ -71,7 +73,7 @@ def test_a_small_mistake_is_found(
         return honest(trial)
 
     monkeypatch.setitem(RUNNERS, to, run)
-    verdict = judged(KINDS["lagging equation"].for_task(CARTPOLE), tmp_path, to)
+    verdict = judged(KINDS["lagging equation"].for_task(CARTPOLE), tmp_path, to, amount=Amount(episodes=3))
     assert not verdict.equal
     assert verdict.difference > verdict.tolerance
 

@@ -14,7 +14,7 @@ from clearloop.expression import Variable
 
 ADVICE = (
     "Compile with -ffp-contract=off (a fused multiply-add rounds differently), and not with -ffast-math.",
-    "An input must be a number, not NaN; one beyond 1e12 counts as 1e12.",
+    "An input beyond 1e12 counts as 1e12. Catch what is not a number (NaN) before.",
 )
 
 

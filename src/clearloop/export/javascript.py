@@ -12,7 +12,6 @@ from clearloop.export.routine import Input, Routine
 from clearloop.export.statements import lines
 
 STEP = "  "
-ADVICE = "An input must be a number, not NaN; one beyond 1e12 counts as 1e12."
 
 
 def javascript(routine: Routine, about: list[str]) -> str:
@@ -24,7 +23,7 @@ def javascript(routine: Routine, about: list[str]) -> str:
     tables = [folded(table, "") for table in environment.tables]
     functions = "\n".join([*tables, *[""][: len(tables)], *_reset(environment), "", *act, ""])
     helpers = "".join(f"{DIALECT.helpers[name]}\n" for name in DIALECT.helpers_in(functions))
-    comment = "\n".join(commented([*about, ADVICE], "//"))
+    comment = "\n".join(commented(about, "//"))
     return f"{comment}\n\n{helpers}{functions}"
 
 

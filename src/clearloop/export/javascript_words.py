@@ -70,6 +70,7 @@ function clip(x, low, high) {
 """,
     "limited": """// an input as it is read: at most 1e12
 function limited(x) {
+  if (Number.isNaN(Number(x))) { throw new TypeError("an input is not a number"); }
   return clip(x, -1e12, 1e12);
 }
 """,

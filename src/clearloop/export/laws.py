@@ -27,7 +27,7 @@ def values(controller: Controller, scope: Scope) -> dict[str, Expression]:
             return _network(controller, scope)
         case GreedyQ():
             return _best(controller, scope)
-    raise ClearloopError(f"a controller of kind '{controller.kind}' cannot be exported: it needs its model")
+    raise ClearloopError(f"a controller of kind '{controller.kind}' cannot be lowered")
 
 
 def _read(variable: Variable, scope: Scope) -> Expression:

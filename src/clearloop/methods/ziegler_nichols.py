@@ -3,7 +3,8 @@
 A loop under test is proportional only. Its gain is raised, by half octaves and in both signs, from where it
 does nothing, and each time the state is let go from a small deviation. A stable plant's oscillation dies out
 at first; where it no longer does, between two gains, the critical gain is found by bisection; if it grows
-too fast to be seen there, as in plants of first order, the critical gain is the nearest below. An unstable
+too fast to be seen there, as in plants of first order, or takes the action to its limits, the critical gain
+is the nearest below. An unstable
 plant runs away at first, and from some gain on oscillates, perhaps never quite without growing: then the
 critical gain is the one whose oscillation is nearest to sustained. An oscillation counts as long as the
 action stays within its limits and the states where the model knows them, and only if that is the task's
@@ -25,6 +26,7 @@ from clearloop.methods.trial import Laboratory, Trial
 RUNGS = range(-16, 25)  # half octaves, from the gain that answers a usual deviation with the whole action
 OVER = 4  # rungs without an oscillation, after some with one, that end the climb
 BISECTIONS = 3
+BRACKET = 1.05  # times: what bisection leaves between a gain that oscillates and one that does not
 NEAR = 1.0  # |log ratio|: what grows or dies by more than e in each period is not nearly sustained
 
 
@@ -61,8 +63,10 @@ def find_critical(
     climbs = [search.up(sign) for sign in (1.0, -1.0)]
     trials = min(climbs, key=lambda climb: (not _passes(climb), _nearest(climb).distance))
     best = _nearest(trials)
-    if best.distance > NEAR:
+    if best.distance > NEAR and not _is_bracketed(trials):
         return None, trials
+    if best.distance > NEAR:
+        best = max((trial for trial in trials if trial.oscillates), key=lambda trial: abs(trial.gain))
     return Critical(state, action, _short(best.gain), _short(best.period)), trials
 
 
@@ -112,6 +116,14 @@ class _Climb:
 def _passes(trials: Sequence[Trial]) -> bool:
     """Whether an oscillation that dies out is followed by one that does not."""
     return any(low.ratio < 1 <= high.ratio for low, high in pairwise(trials))
+
+
+def _is_bracketed(trials: Sequence[Trial]) -> bool:
+    """Whether every oscillation dies out, and a little above the last of them there is none."""
+    dying = [abs(trial.gain) for trial in trials if trial.ratio < 1]
+    others = [abs(trial.gain) for trial in trials if not trial.oscillates]
+    only = len(dying) + len(others) == len(trials)
+    return bool(dying) and only and any(max(dying) < gain < BRACKET * max(dying) for gain in others)
 
 
 def _nearest(trials: Sequence[Trial]) -> Trial:

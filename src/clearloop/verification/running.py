@@ -116,10 +116,14 @@ def _tool(*names: str) -> str:
 
 
 def _call(command: list[str], folder: Path, sent: str = "", answers: tuple[int, ...] = (0,)) -> str:
-    done = subprocess.run(  # noqa: S603
-        command, cwd=folder, input=sent, capture_output=True, text=True, timeout=LONGEST, check=False
-    )
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, cwd=folder, input=sent, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClearloopError(f"{name} took longer than {LONGEST} s on the export") from error
     if done.returncode not in answers:
         last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[0]
-        raise ClearloopError(f"{Path(command[0]).name} failed on the export ({done.returncode}): {last}")
+        raise ClearloopError(f"{name} failed on the export ({done.returncode}): {last}")
     return done.stdout

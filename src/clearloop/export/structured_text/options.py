@@ -85,12 +85,9 @@ def _filter(variation: Variation) -> None:
     """The change of an error goes through a first-order lag: y := y + dt/(T + dt) (x − y)."""
     errors = variation.errors
     dt = Number(variation.controller.dt or 0.0)
-    time, share = (
-        variation.input("filter_time", "s", "of the derivative; 0: no filter"),
-        variation.fresh("filter_share"),
-    )
-    whole = call("add", time, dt)
-    body: list[Statement] = [Let(share, call("div", dt, whole))]
+    time = variation.input("filter_time", "s", "of the derivative; 0: no filter")
+    share = variation.fresh("filter_share")
+    body: list[Statement] = [Let(share, call("div", dt, call("add", time, dt)))]
     for statement in variation.routine.body:
         match statement:
             case Let(target=target, value=Call(arguments=(Variable() as error, Variable(lag=1)))) if (

@@ -17,8 +17,13 @@ class Limited:
         if output.limits is None:
             writer.write(f"{action} := {writer.text(output.value)};")
             return
-        wanted = writer.temporary(("wanted", output.action), f"{output.action.name}_wanted")
-        writer.write(f"{wanted} := {writer.text(output.value)};")
+        wanted = writer.text(output.value)
+        if not isinstance(output.value, Variable):
+            value, wanted = (
+                wanted,
+                writer.temporary(("wanted", output.action), f"{output.action.name}_wanted"),
+            )
+            writer.write(f"{wanted} := {value};")
         writer.write(f"{action} := {_limited(writer, output, wanted)};")
 
     def end(self, writer: Writer) -> None:

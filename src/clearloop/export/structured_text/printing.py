@@ -19,10 +19,8 @@ def pous(
     """The function block, after the functions that it calls. `options`: see `options.py`."""
     routine, words = lower(controller), about(controller, name)
     if options:
-        variation = varied(controller, routine, options)
-        writer = Writer(
-            variation.routine, name, precision, variation.conduct, variation.notes, variation.kept
-        )
+        made = varied(controller, routine, options)
+        writer = Writer(split(made.routine), name, precision, made.conduct, made.notes, made.kept)
         words[-1:-1] = [f"With {', '.join(sorted(options))}."]
     else:
         writer = Writer(split(routine), name, precision, Limited(), {}, {})

@@ -26,6 +26,8 @@ export const put = (element, text) => {
 export const button = (text, does, attributes = {}) =>
   make("button", { type: "button", onclick: does, ...attributes }, text);
 
+export const counted = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
+
 // A select whose choices are {value, text, group}; what was chosen stays chosen if it is still there.
 export const choices = (select, options, wanted = select.value) => {
   const groups = new Map();

@@ -81,8 +81,9 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
   if (!side.failed && Math.abs(force) > 0.005 * full) {
     const from = x + way * (cart.width / 2 + 4), y = cart.top + cart.height / 2;
     arrow(context, from, y, reach, 0, colours.force, 6);
-    const beside = Math.min(width - 34, Math.max(34, from + reach + way * 34));
-    label(context, withUnit(figure(force), action.unit), beside, y, colours.force, { bold: true, size: 13 });
+    const beside = from + reach + way * 34, free = beside > 34 && beside < width - 34; // else it stands above
+    label(context, withUnit(figure(force), action.unit), free ? beside : Math.min(width - 34, Math.max(34, from)),
+      free ? y : y - 18, colours.force, { bold: true, size: 13 });
   }
   return { from: [x, cart.top], to: tip };
 };

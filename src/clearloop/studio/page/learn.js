@@ -1,7 +1,7 @@
 // From a batch to controllers: what to learn from, how, and how it goes.
 
 import * as api from "./api.js";
-import { button, choices, make } from "./dom.js";
+import { button, choices, counted, make } from "./dom.js";
 import { Progress } from "./progress.js";
 import { announce, trying } from "./notices.js";
 
@@ -67,7 +67,7 @@ export class Learn {
     const own = all.filter((one) => one.task === this.studio.task.name);
     this.none.hidden = own.length > 0;
     const recorded = own.map(({ name, rows, episodes }) =>
-      ({ value: name, text: `${name} (${rows.toLocaleString("en")} transitions, ${episodes} episodes)` }));
+      ({ value: name, text: `${name} (${counted(rows, "transition")}, ${counted(episodes, "episode")})` }));
     const made = { value: OWN, text: "one that the task makes itself" };
     choices(this.batch, [...recorded, made], wanted ?? (this.batch.value || recorded[0]?.value));
   }

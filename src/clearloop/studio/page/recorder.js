@@ -1,9 +1,7 @@
 // Record turns red and counts; a saved batch can be downloaded, or learned from.
 
-import { button, make } from "./dom.js";
+import { button, counted, make } from "./dom.js";
 import { announce } from "./notices.js";
-
-const counted = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
 
 export class Recorder {
   #on = false;

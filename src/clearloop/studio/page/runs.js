@@ -1,7 +1,7 @@
 // Every run of the folder: what came out, its report, and its controllers.
 
 import * as api from "./api.js";
-import { button, make } from "./dom.js";
+import { button, counted, make } from "./dom.js";
 import { frontTable } from "./front_table.js";
 import { trying } from "./notices.js";
 
@@ -46,7 +46,7 @@ export class Runs {
         pick ? button("Watch the pick", () => watch(pick)) : null,
         status === "running" ? button("See it grow", () => this.studio.go("learn", { run: name })) : null),
       front.length ? make("details", {},
-        make("summary", {}, `${front.length} controller${front.length > 1 ? "s" : ""}`),
+        make("summary", {}, counted(front.length, "controller")),
         frontTable(front, watch)) : null);
   }
 }

@@ -1,7 +1,7 @@
 // Controllers drive: one, or two side by side from the same start with the same disturbances.
 
 import * as api from "./api.js";
-import { button, choices, make, put } from "./dom.js";
+import { button, choices, counted, make, put } from "./dom.js";
 import { announce, trying } from "./notices.js";
 import { plantless } from "./plantless.js";
 import { Sensors } from "./sensors.js";
@@ -164,12 +164,13 @@ export class Watch {
   }
 
   draw(frame) {
+    if (!this.studio.task.playable) return;
     if (this.#byHand) this.steering.steer();
-    frame?.sides.forEach((side, i) => {
-      this.stages[i].draw(side, frame.setpoint);
-      const falls = this.#falls[i];
-      put(this.stages[i].note, falls ? `failed ${falls} time${falls > 1 ? "s" : ""}` : "");
-      this.stages[i].say(side.failed ? reason(this.studio.task, side) : this.#paused ? "Paused" : "");
+    this.stages.forEach((stage, i) => {
+      const side = frame?.sides[i], falls = this.#falls[i];
+      stage.draw(side, frame?.setpoint);
+      put(stage.note, falls ? `failed ${counted(falls, "time")}` : "");
+      stage.say(side?.failed ? reason(this.studio.task, side) : this.#paused ? "Paused" : "");
     });
   }
 

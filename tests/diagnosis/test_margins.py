@@ -1,5 +1,7 @@
 """Margins of loops that are known, and of random ones against their eigenvalues."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,4 @@ def test_with_the_linear_model_of_a_log_it_need_not_rest() -> None:
     assert found is not None
     expected = np.abs(np.linalg.eigvals(U + V @ law[:, 0, :2])).max()
     assert abs(found.modes[0].value) == pytest.approx(expected, abs=1e-6)
+    assert find_margins(replace(linear, law=np.zeros_like(law)), model) is None

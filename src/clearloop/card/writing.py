@@ -7,7 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from clearloop.card.sections import Card, Formula
+from clearloop.card.sections import Card, Formula, Table
 from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
 
@@ -35,7 +35,7 @@ def to_html(card: Card) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"maths": _mathml, "picture": _picture}
+    environment.filters |= {"maths": _mathml, "picture": _picture, "shares": _shares}
     return environment.get_template("card.html").render(card=card)
 
 
@@ -54,6 +54,12 @@ def _mathml(formula: Formula) -> Markup:
 
     # What it is made of are names and numbers of the formula language: nothing that a page could run.
     return Markup(convert(formula.latex))  # noqa: S704
+
+
+def _shares(table: Table) -> list[int]:
+    """Of columns that share what room the others leave, in percent; 0 for the others."""
+    parts = [float(width.removesuffix("fr")) if width != "auto" else 0.0 for width in table.widths]
+    return [round(98 * part / sum(parts)) if part else 0 for part in parts]
 
 
 def _picture(svg: str) -> str:

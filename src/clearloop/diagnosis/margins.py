@@ -67,10 +67,10 @@ class Margins:
 def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Margins | None:
     """Of a controller where it rests, with the system there, or with a linear model of the log.
 
-    None where its gains there mean nothing; a linear model is the same everywhere, so that with one the loop
-    need not rest there.
+    None where its gains there mean nothing. A linear model is the same everywhere, so that with one the loop
+    need not rest there; but a law of steps, flat where it does not rest, is not the law of small deviations.
     """
-    if not linear.smooth or (model is None and not linear.at_rest):
+    if not linear.smooth or not (linear.at_rest or (model is not None and linear.law.any())):
         return None
     task, law = linear.task, linear.law
     moves = linear.moves if model is None else model.slopes

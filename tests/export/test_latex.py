@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from clearloop.controllers import Equation, Linear
+from clearloop.controllers import PID, Equation, Linear
+from clearloop.controllers.pid import Loop, Loops
 from clearloop.errors import ClearloopError
 from clearloop.export import export
 from tests.controllers.kinds import CARTPOLE, KINDS
@@ -46,6 +47,17 @@ def test_gains_with_their_signs() -> None:
         "controller.tex"
     ]
     assert r"u &= - 2 \, x + y - 0.5 \, z" in text
+
+
+def test_loops_with_a_bias_and_an_error_for_each_state() -> None:
+    loops = {
+        "u": Loops(bias=45.0, scale=-2.0, loops=(Loop(input="x", kp=1.0, ki=0.5, window=3),)),
+        "v": Loops(loops=(Loop(input="y", kp=4.0), Loop(input="x", kp=-3.0, kd=2.0))),
+    }
+    text = export(PID(outputs=loops), to="latex")["controller.tex"]
+    assert r"u &= 45 - 2 \left(\left(1 \, e_{x, t} + 0.5 \, \sum_{k=0}^{2} e_{x, t-k}\right)\right)" in text
+    assert r"-3 \, e_{x, t} + 2 \, \left(e_{x, t} - e_{x, t-1}\right)" in text
+    assert text.count(r"e_{x} &=") == text.count(r"e_{y} &=") == 1
 
 
 def test_rules_have_a_row_each() -> None:

@@ -56,31 +56,31 @@ def _gains(row: dict[str, float]) -> str:
 
 
 def _loops(controller: PID) -> Iterator[str]:
-    rows = {}
+    """An error has its state as index, so that loops on the same state share it."""
+    rows, errors = {}, {}
     for name, output in controller.outputs.items():
         sums = []
-        for number, loop in enumerate(output.loops, 1):
-            weight = "" if loop.weight == 1 else _number(loop.weight)
-            sums.append(f"{weight} \\left({_loop(loop, number)}\\right)".strip())
-        rows[name] = f"{_number(output.scale)} \\left({' + '.join(sums)}\\right)"
-    yield from _aligned(rows)
-    errors = {}
-    for output in controller.outputs.values():
-        for number, loop in enumerate(output.loops, 1):
+        for loop in output.loops:
             state = read_variable(loop.input)
-            aim = Variable(state.name, "setpoint")
-            errors[f"e_{{{number}}}"] = f"{to_latex(aim)} - {to_latex(state)}"
+            index = to_latex(state)
+            errors[f"e_{{{index}}}"] = f"{to_latex(Variable(state.name, 'setpoint'))} - {index}"
+            weight = "" if loop.weight == 1 else _number(loop.weight)
+            sums.append(f"{weight} \\left({_loop(loop, index)}\\right)".strip())
+        driven = f"{_number(output.scale)} \\left({' + '.join(sums)}\\right)"
+        bias = f"{_number(output.bias)} + " if output.bias else ""
+        rows[name] = f"{bias}{driven}".replace("+ -", "- ")
+    yield from _aligned(rows)
     lines = [f"  {name} &= {text}" for name, text in errors.items()]
     yield "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
 
 
-def _loop(loop: Loop, number: int) -> str:
+def _loop(loop: Loop, index: str) -> str:
     """Kp e + ki Σ e + kd Δe, per step."""
-    error = f"e_{{{number}, t}}"
+    error = f"e_{{{index}, t}}"
     terms = [
         (loop.kp, error),
-        (loop.ki, f"\\sum_{{k=0}}^{{{loop.window - 1}}} e_{{{number}, t-k}}"),
-        (loop.kd, f"\\left({error} - e_{{{number}, t-1}}\\right)"),
+        (loop.ki, f"\\sum_{{k=0}}^{{{loop.window - 1}}} e_{{{index}, t-k}}"),
+        (loop.kd, f"\\left({error} - e_{{{index}, t-1}}\\right)"),
     ]
     text = " + ".join(f"{_number(gain)} \\, {what}" for gain, what in terms if gain)
     return text.replace("+ -", "- ") or "0"

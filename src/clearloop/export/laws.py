@@ -56,8 +56,8 @@ def _loops(controller: PID, scope: Scope) -> dict[str, Expression]:
         terms = [(loop.weight, signals[_state(loop)].term(loop)) for loop in output.loops if loop.weight]
         before, tree = total(weighted(terms), lambda action=action: scope.fresh(f"{action}_part"))  # type: ignore[misc]
         scope.body += before
-        loops = times(output.scale, tree) if output.scale else Number(0.0)
-        answer[action] = difference(loops, -output.bias)
+        driven = times(output.scale, tree) if output.scale else Number(0.0)
+        answer[action] = difference(driven, -output.bias)
     return answer
 
 

@@ -18,9 +18,11 @@ from clearloop.studio.session import Session
 from clearloop.studio.stage import Stage
 from clearloop.task import Task
 
-STAGES = {name: Stage(name, Task.load(name)) for name in ("cartpole", "pendulum", "motor", "tank")}
+TASKS = ("cartpole", "cartpole-hardware", "pendulum", "motor", "tank")
+STAGES = {name: Stage(name, Task.load(name)) for name in TASKS}
 PUBLISHED = {one.file: one.load().for_task(STAGES["cartpole"].task) for one in CARTPOLE}
 LAWS = {
+    "cartpole-hardware": Equation(outputs={"force": "40*theta + 120*(theta_dot + theta_dot[t-1]) + 3*rho"}),
     "pendulum": Equation(outputs={"torque": "2*y + theta_dot"}),
     "motor": Equation(outputs={"voltage": "-3*angle - 0.5*speed - angle_sum + 0.1*voltage[t-1]"}),
     "tank": Equation(outputs={"pump": "45 - 2*level - 0.012*level_sum + 0.1*level[t-3]"}),
@@ -62,12 +64,14 @@ def test_so_it_is_with_hidden_states_delays_signals_and_what_is_computed(name: s
     point = task.unveiled.random_starts(1, chance)
     scenario = Scenarios.explored(task, point, chance, 120)
     run = simulate(law, task, scenario=scenario)
-    seen = [list(session.sides[0].seen.values())]
-    for t in range(120):
+    side = session.sides[0]
+    seen = [[side.seen[name] for name in task.states]]
+    while len(seen) <= 120 and not side.failed:
         session.step()
-        seen.append(list(session.sides[0].seen.values()))
-        assert list(session.sides[0].action.values()) == pytest.approx(run.actions[0, t].tolist(), abs=1e-7)
-    np.testing.assert_allclose(seen, run.states[0], rtol=1e-7, atol=1e-7)
+        assert list(side.action.values()) == pytest.approx(run.actions[0, len(seen) - 1].tolist(), abs=1e-7)
+        seen.append([side.seen[name] for name in task.states])
+    assert len(seen) > 20
+    np.testing.assert_allclose(seen, run.states[0, : len(seen)], rtol=1e-7, atol=1e-7)
 
 
 def test_a_setpoint_is_aimed_at_from_the_step_on_at_which_it_is_changed() -> None:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from time import monotonic
 
-MOST_BEHIND = 4  # steps that are caught up with; beyond that, time is let go
+MOST_BEHIND = 8  # steps that are caught up with; beyond that, time is let go
 WATCHED = 5.0  # seconds
 
 

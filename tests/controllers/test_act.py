@@ -146,6 +146,13 @@ def test_infinite_observations_are_limited_as_formulas_read_them() -> None:
     assert equation.act({"theta": math.inf, "rho": -math.inf}, equation.reset()) == {"force": 2e12}
 
 
+def test_setpoints_and_past_actions_are_limited_as_formulas_read_them() -> None:
+    linear = Linear(gains={"u": {"x.setpoint": 1e12, "u[t-1]": 1e12}}, follows={"x": "a column"})
+    memory = linear.reset()
+    assert linear.act({"x": 0.0}, memory, {"x": 1e300}) == {"u": 1e24}
+    assert linear.act({"x": 0.0}, memory, {"x": 0.0}) == {"u": 1e24}
+
+
 def test_several_actions_each_by_their_name() -> None:
     text = (
         """{"clearloop": 1, "kind": "linear", "gains": {"b": {"x": 2.0}, "a": {"x": 3.0, "b[t-1]": 1.0}}}"""

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -33,14 +34,14 @@ assert lower(controller).outputs
 
 def test_the_exported_python_acts_as_the_controller_does() -> None:
     controller = KINDS["pid"].for_task(CARTPOLE)
-    module: dict[str, object] = {}
+    module: dict[str, Any] = {}
     exec(cl.export(controller, to="python")["controller.py"], module)  # noqa: S102
-    ours, theirs = controller.reset(), module["reset"]()  # type: ignore[operator]
+    ours, theirs = controller.reset(), module["reset"]()
     for step in range(50):
         observation = {"theta": 0.01 * step, "rho": 1 - 0.1 * step, "theta_dot": 0.0, "rho_dot": 0.0}
         aims = {"rho": 0.5} if step > 20 else None
         wanted = controller.act(observation, ours, aims)
-        assert module["act"](observation, theirs, aims) == wanted  # type: ignore[operator]
+        assert module["act"](observation, theirs, aims) == wanted
 
 
 def test_exported_javascript_refuses_what_is_no_number() -> None:
@@ -54,9 +55,9 @@ def test_exported_javascript_refuses_what_is_no_number() -> None:
 
 
 def test_exported_python_refuses_what_is_no_number() -> None:
-    module: dict[str, object] = {}
+    module: dict[str, Any] = {}
     exec(cl.export(KINDS["equation"], to="python")["controller.py"], module)  # noqa: S102
     with pytest.raises(ValueError, match="not a number"):
         module["act"](
             dict.fromkeys(("theta", "theta_dot", "rho", "rho_dot"), float("nan")), module["reset"]()
-        )  # type: ignore[operator]
+        )

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearloop.controllers import Controller, Equation, load
+from clearloop.controllers import Controller, Equation, Linear, load
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.export import DOUBLE, SINGLE, lower
+from clearloop.export import DOUBLE, SINGLE, Precision, lower
 from clearloop.expression import Variable
+from clearloop.task import Task
 from clearloop.verification import Amount, Verdict, verify
 from clearloop.verification.bench import FLAGS
 from clearloop.verification.log import logged
@@ -38,6 +39,16 @@ def test_the_published_controllers_are_equal(file: Path, to: str, tmp_path: Path
     assert verdict.equal
     assert verdict.left_out <= 0.1 * verdict.vectors
     assert verdict.vectors >= 2
+
+
+@pytest.mark.parametrize("name", ["motor", "pendulum", "tank"])
+def test_controllers_that_derive_states_and_follow_setpoints_are_equal(name: str, tmp_path: Path) -> None:
+    task = Task.load(name)
+    row = dict.fromkeys(task.state_names, 0.5)
+    linear = Linear(gains={action: {**row, f"{action}[t-1]": 0.1} for action in task.action_names})
+    verdict = judged(linear.for_task(task), tmp_path)
+    assert verdict.equal
+    assert verdict.left_out == 0
 
 
 @pytest.mark.parametrize("kind", ["lagging equation", "fuzzy", "greedy-q"])
@@ -131,6 +142,15 @@ def test_vectors_reach_the_limits_of_the_numbers() -> None:
         assert np.abs(values).max() == precision.largest
         assert {0.0, precision.rounded(1e12), precision.rounded(-1e300)} <= set(values.tolist())
         assert all(precision.rounded(value) == value for value in values.tolist())
+
+
+@pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=lambda one: one.name)
+def test_constants_are_tried_with_their_neighbours(precision: Precision) -> None:
+    routine = lower(Equation(outputs={"u": "if(x > 0.1, 1, 0)"}))
+    made = vectors(routine, precision, rng=np.random.default_rng(0), amount=Amount(episodes=0, tries=0))
+    values = {step[Variable("x")] for episode in made for step in episode}
+    near = precision.rounded(0.1)
+    assert {near, precision.neighbour(near, 1), precision.neighbour(near, 0), -near} <= values
 
 
 def test_the_states_of_a_log_are_tried() -> None:

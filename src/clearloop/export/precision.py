@@ -31,15 +31,18 @@ class Precision:
     def below(self, value: float) -> float:
         """The largest number that is not above."""
         near = self.rounded(value)
-        return (
-            near
-            if near <= max(value, -self.largest)
-            else float(np.nextafter(np.float32(near), np.float32(-math.inf)))
-        )
+        return near if near <= max(value, -self.largest) else self.neighbour(near, -math.inf)
 
     def above(self, value: float) -> float:
         """The smallest number that is not below."""
         return -self.below(-value)
+
+    def neighbour(self, value: float, toward: float) -> float:
+        """The next number."""
+        if self.name == "double":
+            return self.rounded(math.nextafter(value, toward))
+        with np.errstate(over="ignore"):  # of the largest one
+            return self.rounded(float(np.nextafter(np.float32(self.rounded(value)), np.float32(toward))))
 
     def text(self, value: float) -> str:
         """The shortest decimal that is read back as this number."""

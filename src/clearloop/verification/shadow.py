@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +55,7 @@ class Shadow:
         return (self._rings if array in self._rings else self._arrays)[array][node.lag]
 
     def _value(self, tree: Expression) -> Approximate:
-        return fold(tree, self._leaf, partial(apply, self.arithmetic))
+        return fold(tree, self._leaf, lambda operation, x: apply(self.arithmetic, operation, x))
 
     def _run(self, statement: Statement) -> None:
         match statement:

@@ -121,7 +121,7 @@ class _Maker:
         found = {node.value for tree in trees for node in postorder(tree) if isinstance(node, Number)}
         for value in self._some(sorted(found, key=abs)[:32]):
             for one in self.names:
-                near = [value, *(math.nextafter(value, end) for end in (-math.inf, math.inf))]
+                near = [value, *(self.precision.neighbour(value, end) for end in (-math.inf, math.inf))]
                 yield [{**self.draw(), one: sign * number} for number in near for sign in (1.0, -1.0)]
 
     def edges(self) -> Iterator[Episode]:

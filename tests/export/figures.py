@@ -1,0 +1,45 @@
+"""`python -m tests.export.figures 1000`: how far exports of 1,000 random controllers of each kind are off."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from clearloop.export import PRECISIONS
+from tests.export.batch import Actions, Case, run_c, run_javascript, run_python
+from tests.export.controllers import KINDS
+from tests.export.test_random import cases, check
+
+RUNS: dict[str, Callable[[list[Case], Path], list[Actions]]] = {
+    "C": run_c,
+    "JavaScript": run_javascript,
+    "Python": lambda tried, _: run_python(tried),
+}
+
+
+def main(count: int) -> None:
+    print("| kind | precision | steps | left out | " + " | ".join(RUNS) + " |")
+    print("|---" * (4 + len(RUNS)) + "|")
+    for kind in KINDS:
+        for precision in PRECISIONS:
+            tried = cases(kind, precision, count)
+            kept = np.concatenate([case.expectation.compared for case in tried])
+            runs = RUNS if precision == "double" else {"C": run_c}
+            worst = [f"{_worst(tried, run):.1g}" for run in runs.values()]
+            cells = [kind, precision, f"{len(kept):,}", f"{1 - kept.mean():.1%}", *worst]
+            print("| " + " | ".join([*cells, *[""] * (len(RUNS) - len(worst))]) + " |", flush=True)
+            cases.cache_clear()
+
+
+def _worst(tried: list[Case], run: Callable[[list[Case], Path], list[Actions]]) -> float:
+    with TemporaryDirectory() as folder:
+        answers = run(tried, Path(folder))
+    check(tried, answers)
+    pairs = zip(tried, answers, strict=True)
+    return max(case.expectation.difference(found) for case, found in pairs)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

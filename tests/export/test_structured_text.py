@@ -219,6 +219,29 @@ def test_networks_are_refused(kind: str) -> None:
         text_of(KINDS[kind])
 
 
+@pytest.mark.parametrize(
+    ("exponent", "printed"),
+    [
+        ("2", "2"),
+        ("7", "7"),
+        ("1e7", "10000000"),
+        ("3e9", "LINT#3000000000"),
+        ("1e300", "LINT#9223372036854775806"),
+        ("2.5", None),
+        ("-2", None),
+    ],
+)
+def test_powers(exponent: str, printed: str | None) -> None:
+    """A whole exponent is printed as one where the base may be negative and nothing can overflow."""
+    law = f"sin(theta)**{exponent} + 2*(sin(theta) + 2)**({exponent})"
+    controller = from_json(json.dumps({"clearloop": 1, "kind": "equation", "outputs": {"force": law}}))
+    text = text_of(controller)
+    assert printed is None or f"EXPT(SIN(theta_now), {printed})" in text
+    for theta in (-1.6, -math.pi / 2, -0.3, 0.0, 0.5, math.pi / 2):
+        wanted = controller.act({"theta": theta}, controller.reset())["force"]
+        assert Block(text).step({"theta": theta})["force"] == pytest.approx(wanted, rel=1e-9)
+
+
 def test_a_deep_formula_is_cut_into_parts() -> None:
     law = "theta"
     for level in range(45):

@@ -3,12 +3,21 @@
 `CLEARLOOP_CONTROLLERS=1000` in the environment tries as many of each kind.
 """
 
+import json
+
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from clearloop.export import DOUBLE, SINGLE, export
+from clearloop.controllers import from_json
+from clearloop.errors import ClearloopError
+from clearloop.export import DOUBLE, SINGLE, Precision, export
+from clearloop.export.targets import check_limits
 from clearloop.verification.plc import run_text, text_of_project
-from tests.export.batch import Actions, Case
+from tests.controllers.strategies import tables
+from tests.export.batch import Actions, Case, make_case
+from tests.export.test_hard import FEW
 from tests.export.test_random import COMPARED, COMPARED_SINGLE, cases, check
 
 READABLE = ("equation", "linear", "pid", "fuzzy")
@@ -38,3 +47,17 @@ def test_single_precision(kind: str) -> None:
 def test_in_plcopen(kind: str) -> None:
     tried = cases(kind, DOUBLE.name)[:10]
     check(tried, [run(case, "plcopen") for case in tried])
+
+
+@pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=["double", "single"])
+@pytest.mark.parametrize("kind", READABLE)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(data=st.data())
+def test_extreme_numbers_and_odd_words(kind: str, precision: Precision, data: st.DataObject) -> None:
+    controller = from_json(json.dumps(data.draw(tables(kind))))
+    try:
+        check_limits(controller, precision)
+    except ClearloopError:
+        return
+    case = make_case(controller, np.random.default_rng(0), FEW, precision=precision)
+    check([case], [run(case)])

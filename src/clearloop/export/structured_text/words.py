@@ -44,7 +44,8 @@ def number(value: float, precision: Precision) -> str:
 
 def finished(text: str, precision: Precision) -> str:
     """A text in a precision: whole exponents as whole numbers, `<…>` as numbers, `real` as a type."""
-    text = re.sub(f"{BEGIN}([0-9]+)[.]0{END}", r"\1", text).replace(BEGIN, "").replace(END, "")
+    text = re.sub(f"{BEGIN}([0-9.E]+){END}", lambda m: _exponent(m[1]), text)
+    text = text.replace(BEGIN, "").replace(END, "")
     if "<" in text:
         for mark, value in _limits(precision).items():
             text = text.replace(f"<{mark}>", number(value, precision))
@@ -52,6 +53,14 @@ def finished(text: str, precision: Precision) -> str:
     whole, type_ = "LINT" if precision.name == "double" else "DINT", real(precision)
     text = text.replace("FROM_WHOLE(", f"{whole}_TO_{type_}(").replace("TO_WHOLE(", f"{type_}_TO_{whole}(")
     return re.sub(r"\breal\b", type_, text)
+
+
+def _exponent(text: str) -> str:
+    """A whole one without its point, so that the base may be negative. Beyond LINT, powers are 0 or 1."""
+    value = float(text)
+    if not value.is_integer():
+        return text
+    return f"{value:.0f}" if value < 2**31 else f"LINT#{min(int(value), 2**63 - 2)}"
 
 
 def _limits(precision: Precision) -> dict[str, float]:

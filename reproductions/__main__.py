@@ -3,6 +3,7 @@
 from reproductions import (
     baselines,
     fitted_q,
+    hardware,
     invariance,
     learned_reward,
     planted_laws,
@@ -22,6 +23,7 @@ NUMBERS = (
     invariance,
     planted_laws,
     fitted_q,
+    hardware,
 )
 FIGURES = (trajectories, population)
 

@@ -28,7 +28,7 @@ def outcome(text: str) -> str:
 
 def test_the_page_is_true() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
-    whole, computed, cases, terms, starts, plant, hidden, exploration = re.findall(
+    whole, computed, cases, terms, starts, plant, hidden, exploration, law = re.findall(
         r"```toml\n(.*?)```", page, re.S
     )
     assert outcome(whole + starts + plant + exploration) == ""
@@ -38,6 +38,7 @@ def test_the_page_is_true() -> None:
     states = '[states]\nlevel = { setpoint = "level_sp" }\n'
     where = '[plant.where]\narea = 28.0\nmiddle = "upper"\noutflow = "lower"\n'
     assert outcome(named + states + rest + hidden + where) == ""
+    assert outcome(named + states + rest + hidden + where + law) == ""
     head, tail = re.split(r"\[reward\]\n.*\n", whole)
     assert outcome(head + cases + tail) == ""
     expanded = Task.from_toml(head + terms + tail).reward_expression

@@ -55,29 +55,35 @@ def export(
     Example: clearloop export examples/published/gprl.json --task cartpole --to c --out gprl.c
     """
     from clearloop.export import export as translate
-    from clearloop.files import whole_file
 
     the_controller = read_controller(controller, task)
     files = translate(
         the_controller, to=to, name=(out or controller).stem, precision=precision, options=options or ()
     )
-    free = [name for name in the_controller.actions if name not in the_controller.limits]
-    if free:
-        typer.echo(f"note: {', '.join(free)} has no limits: give --task, or limits in the file", err=True)
     if out is None:
         for text in files.values():
             typer.echo(text, nl=False)
-        return
+    else:
+        typer.echo(f"{_write(files, out)}: {the_controller.summary[:80]}")
+    free = [name for name in the_controller.actions if name not in the_controller.limits]
+    if free:
+        typer.echo(f"note: {', '.join(free)} has no limits: give --task, or limits in the file", err=True)
+
+
+def _write(files: dict[str, str], out: Path) -> str:
+    """The paths, for people."""
+    from clearloop.files import whole_file
+
     main = next(iter(files))
     if out.suffix != Path(main).suffix:
         raise ClearloopError(f"--out {out}: expected a name that ends in {Path(main).suffix}")
     if len(files) > 1 and out.name != main:  # the source names its header
         raise ClearloopError(f"--out {out}: a header needs a plain name, such as {main}")
-    for name, text in files.items():
-        with whole_file(out.parent / name if len(files) > 1 else out) as file:
+    paths = [out.parent / name for name in files] if len(files) > 1 else [out]
+    for path, text in zip(paths, files.values(), strict=True):
+        with whole_file(path) as file:
             file.write(text.encode())
-    written = ", ".join(str(out.parent / name) for name in files) if len(files) > 1 else str(out)
-    typer.echo(f"{written}: {the_controller.summary[:80]}")
+    return ", ".join(map(str, paths))
 
 
 def read_controller(path: Path, task: str | None) -> "Controller":

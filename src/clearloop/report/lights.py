@@ -1,9 +1,10 @@
 """Four lights beside the answer: whether to believe it, with the reason in words."""
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from clearloop.data.report import Report
-from clearloop.diagnosis import Diagnosis
+from clearloop.diagnosis import Diagnosis, Linearisation
 from clearloop.report.sentences import kept, sentences
 from clearloop.runs import Front
 from clearloop.surrogate import Quality
@@ -50,9 +51,14 @@ def _calm(pick: Diagnosis) -> list[Light]:
     before = pick.robustness.failures
     worst = max(pick.robustness.disturbed, key=lambda one: (one.failures, one.penalty))
     said = f"with {worst.name}, {100 * worst.failures:.0f} % of the starts fail, not {100 * before:.0f} %"
-    small = "" if pick.linearisation is None else repr(pick.linearisation)
-    parts = [said] if not small else [said, f"close to its rest it is {small}"]
+    parts = [said, *_small_deviations(pick.linearisation)]
     return [Light("Disturbed", _graded(worst.failures - before, FEW, MANY), sentences(*parts))]
+
+
+def _small_deviations(found: Linearisation | None) -> Iterator[str]:
+    if found is not None:
+        holds = found.at_rest and found.smooth
+        yield f"close to its rest it is {found!r}" if holds else f"it {found!r}"
 
 
 def _graded(value: float, good: float, fair: float) -> Grade:

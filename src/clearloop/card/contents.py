@@ -3,16 +3,17 @@
 from pathlib import Path
 
 from clearloop.card.behaviour import costs, coverage, robustness, starts
-from clearloop.card.equations import equations
 from clearloop.card.evidence import evidence
 from clearloop.card.loop import gains, small_deviations
 from clearloop.card.phrases import number
 from clearloop.card.pictures import as_svg
-from clearloop.card.sections import Card, Cell, Formula, Section, table
+from clearloop.card.sections import Card, Cell, Section, table
 from clearloop.card.subject import Subject, examine
 from clearloop.card.words import Said, explain_parts
 from clearloop.controllers import Fuzzy
 from clearloop.expression import Expression, to_text
+from clearloop.report.equations import equations
+from clearloop.report.formula import Formula
 from clearloop.report.rules import draw_rules, ranges_of
 from clearloop.report.sentences import rounded, sentences
 from clearloop.runs import RunDirectory

@@ -3,20 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clearloop.expression import Expression, to_latex, to_text, to_typst
-
-
-@dataclass(frozen=True)
-class Formula:
-    """Mathematics, in the languages of the page and of the PDF, and as text."""
-
-    latex: str
-    typst: str
-    text: str
-
-    @classmethod
-    def of(cls, expression: Expression) -> "Formula":
-        return cls(to_latex(expression), to_typst(expression), to_text(expression))
+from clearloop.report.formula import Formula
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from markupsafe import Markup
-
-from clearloop.card.sections import Card, Formula, Table
+from clearloop.card.sections import Card, Table
 from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
 
@@ -35,7 +33,7 @@ def to_html(card: Card) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"maths": _mathml, "picture": _picture, "shares": _shares}
+    environment.filters |= {"picture": _picture, "shares": _shares}
     return environment.get_template("card.html").render(card=card)
 
 
@@ -47,13 +45,6 @@ def to_pdf(card: Card) -> bytes:
     made = typst.compile(source, sys_inputs={"card": data}, format="pdf")
     assert isinstance(made, bytes)  # noqa: S101 - one document, not pages
     return made
-
-
-def _mathml(formula: Formula) -> Markup:
-    from latex2mathml.converter import convert
-
-    # What it is made of are names and numbers of the formula language: nothing that a page could run.
-    return Markup(convert(formula.latex))  # noqa: S704
 
 
 def _shares(table: Table) -> list[int]:

@@ -3,8 +3,8 @@
 import pytest
 import typst
 
-from clearloop.card.equations import equations
 from clearloop.controllers import Equation, Linear, from_json
+from clearloop.report.equations import equations
 from tests.controllers.kinds import CARTPOLE, KINDS
 
 

@@ -1,10 +1,10 @@
 """The formula of each kind of controller, in pieces between which lines may break."""
 
-from clearloop.card.sections import Formula
 from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
 from clearloop.controllers.pid import Loops
 from clearloop.controllers.reading import read_variable
 from clearloop.expression import OPERATIONS, Call, Expression, Variable, parse, to_latex, to_typst
+from clearloop.report.formula import Formula
 
 Pieces = tuple[Formula, ...]
 

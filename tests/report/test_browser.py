@@ -91,4 +91,4 @@ def test_nothing_hangs_over_the_edge_of_a_phone(tab: "Page") -> None:
 
 
 def test_formulas_are_typeset(tab: "Page") -> None:
-    assert tab.locator(".answer .formula math").count() == 1
+    assert tab.locator(".answer .formula span math").count() == 3  # the action, and two terms

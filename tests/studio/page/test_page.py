@@ -25,7 +25,7 @@ def test_the_keyboard_goes_everywhere(make_tab: Opener) -> None:
     for name in TABS:
         page.locator(f'nav a[href="#{name}"]').focus()
         page.keyboard.press("Enter")
-        assert tab.opened() == [name]
+        tab.until(lambda name=name: tab.opened() == [name])  # type: ignore[misc]
     page.keyboard.press("?")
     assert page.locator("dialog").is_visible()
     page.keyboard.press("3")

@@ -19,6 +19,7 @@ from clearloop.verification.running import arguments_of
 from clearloop.verification.vectors import Amount, Episode, vectors
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic", "-ffp-contract=off")
+SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 Actions = NDArray[np.float64]
 

@@ -1,4 +1,7 @@
-"""`python -m tests.export.figures 1000`: how far exports of 1,000 random controllers of each kind are off."""
+"""`python -m tests.export.figures 1000`: how far exports of 1,000 random controllers of each kind are off.
+
+C runs under the sanitizers of addresses and of undefined behaviour.
+"""
 
 import sys
 from collections.abc import Callable
@@ -8,12 +11,19 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from clearloop.export import PRECISIONS
-from tests.export.batch import Actions, Case, run_c, run_javascript, run_python
+from tests.export.batch import SANITIZERS, Actions, Case, run_c, run_javascript, run_python
 from tests.export.controllers import KINDS
 from tests.export.test_random import cases, check
 
-RUNS: dict[str, Callable[[list[Case], Path], list[Actions]]] = {
-    "C": run_c,
+Run = Callable[[list[Case], Path], list[Actions]]
+
+
+def _run_c(tried: list[Case], folder: Path) -> list[Actions]:
+    return run_c(tried, folder, *SANITIZERS)
+
+
+RUNS: dict[str, Run] = {
+    "C": _run_c,
     "JavaScript": run_javascript,
     "Python": lambda tried, _: run_python(tried),
 }
@@ -26,14 +36,14 @@ def main(count: int) -> None:
         for precision in PRECISIONS:
             tried = cases(kind, precision, count)
             kept = np.concatenate([case.expectation.compared for case in tried])
-            runs = RUNS if precision == "double" else {"C": run_c}
+            runs = RUNS if precision == "double" else {"C": _run_c}
             worst = [f"{_worst(tried, run):.1g}" for run in runs.values()]
             cells = [kind, precision, f"{len(kept):,}", f"{1 - kept.mean():.1%}", *worst]
             print("| " + " | ".join([*cells, *[""] * (len(RUNS) - len(worst))]) + " |", flush=True)
             cases.cache_clear()
 
 
-def _worst(tried: list[Case], run: Callable[[list[Case], Path], list[Actions]]) -> float:
+def _worst(tried: list[Case], run: Run) -> float:
     with TemporaryDirectory() as folder:
         answers = run(tried, Path(folder))
     check(tried, answers)

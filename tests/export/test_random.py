@@ -12,7 +12,7 @@ import pytest
 
 from clearloop.export import DOUBLE, PRECISIONS, SINGLE
 from clearloop.verification import Amount
-from tests.export.batch import Actions, Case, make_case, run_c, run_javascript, run_python
+from tests.export.batch import SANITIZERS, Actions, Case, make_case, run_c, run_javascript, run_python
 from tests.export.controllers import KINDS, controllers
 
 COUNT = int(os.environ.get("CLEARLOOP_CONTROLLERS", "60"))
@@ -69,5 +69,4 @@ def test_python(kind: str) -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_c_is_clean_under_sanitizers(precision: str, tmp_path: Path) -> None:
     tried = [case for kind in KINDS for case in cases(kind, precision)[:15]]
-    sanitizers = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    check(tried, run_c(tried, tmp_path, *sanitizers))
+    check(tried, run_c(tried, tmp_path, *SANITIZERS))

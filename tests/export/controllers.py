@@ -117,12 +117,12 @@ class Maker:
             window = int(self.rng.integers(1, 12))
             return {"kp": 1.5, **gains, "input": str(self.rng.choice(states)), "window": window}
 
-        return {
-            "outputs": {
-                name: {"scale": self.number(), "loops": [loop() for _ in range(self.rng.integers(1, 4))]}
-                for name in actions
-            }
-        }
+        def output() -> dict[str, Any]:
+            loops = [loop() for _ in range(self.rng.integers(1, 4))]
+            bias = {"bias": self.number()} if self.chance(0.4) else {}
+            return {"scale": self.number(), **bias, "loops": loops}
+
+        return {"outputs": {name: output() for name in actions}}
 
     def fuzzy(self, states: Names, actions: Names) -> dict[str, Any]:
         def rule() -> dict[str, Any]:

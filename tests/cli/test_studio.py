@@ -26,6 +26,7 @@ def test_it_says_where_it_is_and_stops_on_ctrl_c(tmp_path: Path) -> None:
         assert process.stdout is not None
         found = re.fullmatch(r"Studio {5}(http://127\.0\.0\.1:\d+/)\n", process.stdout.readline())
         assert found is not None
+        assert process.stdout.readline() == "Stop       Ctrl-C\n"
         with urllib.request.urlopen(f"{found[1]}api/state") as answer:  # noqa: S310 - our own
             assert b'"default_task":"cartpole"' in answer.read()
         process.send_signal(signal.SIGINT)
@@ -33,7 +34,7 @@ def test_it_says_where_it_is_and_stops_on_ctrl_c(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 0
-    assert printed == "Stop       Ctrl-C\n"
+    assert printed == ""
     assert errors == "Stopped\n"
 
 

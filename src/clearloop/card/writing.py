@@ -8,6 +8,7 @@ from pathlib import Path
 from clearloop.card.sections import Card, Table
 from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
+from clearloop.report.writing import render
 
 PAGE = Path(__file__).parent / "page"
 
@@ -24,17 +25,7 @@ def write_card(card: Card, path: Path) -> None:
 
 def to_html(card: Card) -> str:
     """One file with everything in it. What comes from users' files is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(PAGE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"picture": _picture, "shares": _shares}
-    return environment.get_template("card.html").render(card=card)
+    return render(PAGE / "card.html", {"card": card}, picture=_picture, shares=_shares)
 
 
 def to_pdf(card: Card) -> bytes:

@@ -6,7 +6,7 @@ Written for `real`, with functions of math.h by their names for double; `typed` 
 import re
 
 from clearloop.export.c_helpers import HELPERS
-from clearloop.export.dialect import Dialect
+from clearloop.export.dialect import PLAIN, SPECIAL, Dialect
 from clearloop.export.precision import Precision
 from clearloop.export.statements import Syntax
 
@@ -38,13 +38,8 @@ def typed(text: str, precision: Precision) -> str:
     return re.sub(r"\breal\b", "double" if precision.name == "double" else "float", text)
 
 
-_PLAIN = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0}*{1}",
-    "div": "{0}/{1}",
+_PLAIN = PLAIN | {
     "pow": "pow({0}, {1})",
-    "neg": "-{0}",
     "min": "fmin({0}, {1})",
     "max": "fmax({0}, {1})",
     "abs": "fabs({0})",
@@ -56,34 +51,11 @@ _PLAIN = {
     "tan": "tan({0})",
     "atan2": "atan2({0}, {1})",
     "tanh": "tanh({0})",
-    "sign": "sign({0})",
-    "clip": "{0}",
-    "wrap": "{0}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
-    "eq": "{0} == {1}",
-    "ne": "{0} != {1}",
-    "and": "{0} && {1}",
-    "or": "{0} || {1}",
-    "not": "!({0})",
-    "if": "({0} ? {1} : {2})",
 }
 
-_SPECIAL = {
-    "add": "saturated({plain})",
-    "sub": "saturated({plain})",
-    "mul": "saturated({plain})",
-    "div": "divided({0}, {1})",
-    "pow": "power({0}, {1})",
+_SPECIAL = SPECIAL | {
     "sqrt": "sqrt(fmax({0}, <0>))",
-    "exp": "saturated({plain})",
     "log": "log(fmax({0}, <1e-30>))",
-    "atan2": "angle({0}, {1})",
-    "clip": "clip({0}, {1}, {2})",
-    "wrap": "wrap({0})",
-    "read": "limited({0})",
 }
 
 DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=HELPERS, number=_number)

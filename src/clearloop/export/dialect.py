@@ -17,6 +17,40 @@ from clearloop.expression.operations import AND, ATOM, NEGATION, OR, Operation
 
 COMPARISONS = ("lt", "le", "gt", "ge")
 
+# What most languages write alike. `saturated`, `divided` and so on are functions that they bring along.
+PLAIN = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0}*{1}",
+    "div": "{0}/{1}",
+    "neg": "-{0}",
+    "sign": "sign({0})",
+    "clip": "{0}",
+    "wrap": "{0}",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "gt": "{0} > {1}",
+    "ge": "{0} >= {1}",
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "and": "{0} && {1}",
+    "or": "{0} || {1}",
+    "not": "!({0})",
+    "if": "({0} ? {1} : {2})",
+}
+SPECIAL = {
+    "add": "saturated({plain})",
+    "sub": "saturated({plain})",
+    "mul": "saturated({plain})",
+    "div": "divided({0}, {1})",
+    "pow": "power({0}, {1})",
+    "exp": "saturated({plain})",
+    "atan2": "angle({0}, {1})",
+    "clip": "clip({0}, {1}, {2})",
+    "wrap": "wrap({0})",
+    "read": "limited({0})",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:

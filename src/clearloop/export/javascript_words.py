@@ -1,8 +1,8 @@
 """The words of JavaScript: operations, the small functions that total ones need, and names that are taken."""
 
-from clearloop.export.dialect import Dialect
+from clearloop.export.dialect import PLAIN, SPECIAL, Dialect
 from clearloop.export.precision import Precision
-from clearloop.export.statements import Syntax, layer_function
+from clearloop.export.statements import Syntax, layer_functions
 
 RESERVED = frozenset(
     """
@@ -20,46 +20,20 @@ def _number(value: float, precision: Precision) -> str:
     return precision.text(value)
 
 
-_MATHS = ("min", "max", "abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh")
-_PLAIN = {
+_MATHS = ("abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh")
+_PLAIN = PLAIN | {
     **{name: f"Math.{name}({{0}})" for name in _MATHS},
     "min": "Math.min({0}, {1})",
     "max": "Math.max({0}, {1})",
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0}*{1}",
-    "div": "{0}/{1}",
     "pow": "Math.pow({0}, {1})",
-    "neg": "-{0}",
     "atan2": "Math.atan2({0}, {1})",
-    "sign": "sign({0})",
-    "clip": "{0}",
-    "wrap": "{0}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
     "eq": "{0} === {1}",
     "ne": "{0} !== {1}",
-    "and": "{0} && {1}",
-    "or": "{0} || {1}",
-    "not": "!({0})",
-    "if": "({0} ? {1} : {2})",
 }
 
-_SPECIAL = {
-    "add": "saturated({plain})",
-    "sub": "saturated({plain})",
-    "mul": "saturated({plain})",
-    "div": "divided({0}, {1})",
-    "pow": "power({0}, {1})",
+_SPECIAL = SPECIAL | {
     "sqrt": "Math.sqrt(Math.max({0}, 0))",
-    "exp": "saturated({plain})",
     "log": "Math.log(Math.max({0}, 1e-30))",
-    "atan2": "angle({0}, {1})",
-    "clip": "clip({0}, {1}, {2})",
-    "wrap": "wrap({0})",
-    "read": "limited({0})",
 }
 
 _HELPERS = {
@@ -143,12 +117,7 @@ _ACTIVATIONS = {
     "tanh": "Math.tanh(sum)",
     "sigmoid": "0.5 + 0.5*Math.tanh(0.5*sum)",
 }
-_LAYERS = {  # in double precision no sum of a network is too large
-    layer_function(activation, False): _LAYER.format(
-        name=layer_function(activation, False), activation=activation, value=value
-    )
-    for activation, value in _ACTIVATIONS.items()
-}
+_LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network is too large
 
 DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
 

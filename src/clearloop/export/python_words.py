@@ -3,9 +3,9 @@
 import builtins
 import keyword
 
-from clearloop.export.dialect import Dialect
+from clearloop.export.dialect import PLAIN, SPECIAL, Dialect
 from clearloop.export.precision import Precision
-from clearloop.export.statements import Syntax, layer_function
+from clearloop.export.statements import Syntax, layer_functions
 
 RESERVED = (
     frozenset(dir(builtins))
@@ -19,46 +19,23 @@ def _number(value: float, precision: Precision) -> str:
 
 
 _MATHS = ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh")
-_PLAIN = {
+_PLAIN = PLAIN | {
     **{name: f"math.{name}({{0}})" for name in _MATHS},
     "min": "min({0}, {1})",
     "max": "max({0}, {1})",
     "abs": "abs({0})",
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0}*{1}",
-    "div": "{0}/{1}",
     "pow": "math.pow({0}, {1})",
-    "neg": "-{0}",
     "atan2": "math.atan2({0}, {1})",
-    "sign": "sign({0})",
-    "clip": "{0}",
-    "wrap": "{0}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
-    "eq": "{0} == {1}",
-    "ne": "{0} != {1}",
     "and": "{0} and {1}",
     "or": "{0} or {1}",
     "not": "(not ({0}))",
     "if": "({1} if {0} else {2})",
 }
 
-_SPECIAL = {
-    "add": "saturated({plain})",
-    "sub": "saturated({plain})",
-    "mul": "saturated({plain})",
-    "div": "divided({0}, {1})",
-    "pow": "power({0}, {1})",
+_SPECIAL = SPECIAL | {
     "sqrt": "math.sqrt(max({0}, 0.0))",
     "exp": "exponential({0})",
     "log": "math.log(max({0}, 1e-30))",
-    "atan2": "angle({0}, {1})",
-    "clip": "clip({0}, {1}, {2})",
-    "wrap": "wrap({0})",
-    "read": "limited({0})",
 }
 
 _HELPERS = {
@@ -146,12 +123,7 @@ _ACTIVATIONS = {
     "tanh": "math.tanh(total)",
     "sigmoid": "0.5 + 0.5*math.tanh(0.5*total)",
 }
-_LAYERS = {  # in double precision no sum of a network is too large
-    layer_function(activation, False): _LAYER.format(
-        name=layer_function(activation, False), activation=activation, value=value
-    )
-    for activation, value in _ACTIVATIONS.items()
-}
+_LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network is too large
 
 DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
 

@@ -1,6 +1,6 @@
 """How a target writes statements: a table of templates, and one printer for all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clearloop.export.environment import Environment, ring_key
@@ -92,6 +92,15 @@ def _layer(layer: Layer, environment: Environment, syntax: Syntax) -> Iterator[s
 def layer_function(activation: str, over: bool) -> str:
     """The name of the small function; `over`: sums may be too large for the precision."""
     return f"layer_{activation}" + "_saturated" * over
+
+
+def layer_functions(template: str, activations: Mapping[str, str]) -> dict[str, str]:
+    """One for each activation, where no sum can be too large; `activations`: what becomes of a sum."""
+    names = {layer_function(activation, False): activation for activation in activations}
+    return {
+        name: template.format(name=name, activation=activation, value=activations[activation])
+        for name, activation in names.items()
+    }
 
 
 def _best(best: Best, environment: Environment, syntax: Syntax) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """`report.html`: one file that a browser opens from the disk, with no network and no server."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,20 @@ def write_report(run: RunDirectory, progress: Progress | None = None) -> Path:
     """Of a finished run. `progress` is told the share that is done."""
     file = run.path / "report.html"
     with whole_file(file) as out:
-        out.write(render(contents(run, progress)).encode())
+        out.write(render(PAGE / "report.html", contents(run, progress)).encode())
     return file
 
 
-def render(values: dict[str, Any]) -> str:
-    """What comes from users' files is escaped."""
+def render(template: Path, values: dict[str, Any], **filters: Callable[[Any], Any]) -> str:
+    """A page; it may include what stands beside it. What comes from users' files is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(PAGE),
+        loader=FileSystemLoader(template.parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html").render(values)
+    environment.filters |= filters
+    return environment.get_template(template.name).render(values)

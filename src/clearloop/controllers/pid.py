@@ -103,7 +103,8 @@ class PID(Controller):
 
     def respond(self, memory: Memory) -> dict[str, float]:
         return {
-            action: output.bias + output.scale * sum(_term(loop, memory) for loop in output.loops)
+            action: output.bias
+            + output.scale * sum(loop.weight * sum(loop_parts(loop, memory)) for loop in output.loops)
             for action, output in self.outputs.items()
         }
 
@@ -129,8 +130,11 @@ def _count_gains(output: Loops) -> int:
     return sum(bool(gain) for loop in output.loops for gain in (loop.kp, loop.ki, loop.kd))
 
 
-def _term(loop: Loop, memory: Memory) -> float:
-    """The sum is over the last `window` samples with the present one; the first change is 0."""
+def loop_parts(loop: Loop, memory: Memory) -> tuple[float, float, float]:
+    """The proportional, integral and derivative part, before they are weighed.
+
+    The sum is over the last `window` samples with the present one; the first change is 0.
+    """
     errors = list(islice(memory.errors(read_variable(loop.input).name), max(2, loop.window)))
     change = errors[0] - errors[1] if len(errors) > 1 else 0.0
-    return loop.weight * (loop.kp * errors[0] + loop.ki * sum(errors[: loop.window]) + loop.kd * change)
+    return loop.kp * errors[0], loop.ki * sum(errors[: loop.window]), loop.kd * change

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clearloop.controllers import Controller
-from clearloop.studio.terms import terms_of, worth
+from clearloop.studio.terms import terms_of
 from clearloop.task import Task
 
 Values = Mapping[str, float]
@@ -68,10 +68,6 @@ class Automatic(Driver):
         if not self._acted:
             return []
         return [
-            {
-                "action": term.action,
-                "text": term.text,
-                "value": worth(term, self._memory, self.controller.actions),
-            }
+            {"action": term.action, "text": term.text, "value": term.worth(self._memory)}
             for term in self._terms
         ]

@@ -1,12 +1,14 @@
 """What a controller is thinking: the summands of its formula, with what each is worth at this step."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from clearloop.controllers import Controller
 from clearloop.controllers.equation import Equation
 from clearloop.controllers.linear import Linear
 from clearloop.controllers.memory import Memory
+from clearloop.controllers.pid import PID, Loop, loop_parts
 from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, evaluate, parse, to_text
 from clearloop.expression import variables as variables_of
 from clearloop.report.sentences import rounded
@@ -20,25 +22,42 @@ class Term(NamedTuple):
     action: str
     text: str
     """as it is shown"""
-    summand: Expression
+    worth: Callable[[Memory], float]
+    """at the step that a memory has just been through"""
 
 
 def terms_of(controller: Controller) -> tuple[Term, ...]:
-    """Those of equations and of gains, which add up to the action before it is limited; else none."""
+    """Those of equations, gains and loops, which add up to the action before it is limited; else none."""
     if isinstance(controller, Equation):
         formulas = {name: controller.formula(name) for name in controller.actions}
         return tuple(
-            Term(name, shortened(rounded(to_text(summand))), summand)
+            Term(name, shortened(rounded(to_text(summand))), partial(value_of, summand, controller.actions))
             for name, formula in formulas.items()
             for summand in summands(formula)
         )
     if isinstance(controller, Linear):
         return tuple(
-            Term(name, f"{gain:.3g}*{feature}", Call(TIMES, (Number(gain), parse(feature))))
+            Term(name, f"{gain:.3g}*{feature}", partial(value_of, product, controller.actions))
             for name, row in controller.gains.items()
             for feature, gain in row.items()
+            for product in [Call(TIMES, (Number(gain), parse(feature)))]
         )
-    return ()
+    return tuple(_loop_terms(controller)) if isinstance(controller, PID) else ()
+
+
+def _loop_terms(controller: PID) -> Iterator[Term]:
+    for action, output in controller.outputs.items():
+        for loop in output.loops:
+            for number, gain in enumerate((loop.kp, loop.ki, loop.kd)):
+                if gain:
+                    part = partial(_part_of, loop, output.scale * loop.weight, number)
+                    yield Term(action, f"{'PID'[number]} of {loop.input}", part)
+        if bias := output.bias:
+            yield Term(action, f"{bias:.3g}", partial(value_of, Number(bias), controller.actions))
+
+
+def _part_of(loop: Loop, weight: float, number: int, memory: Memory) -> float:
+    return weight * loop_parts(loop, memory)[number]
 
 
 def shortened(text: str) -> str:
@@ -73,12 +92,12 @@ def _negated(part: Expression) -> Expression:
     return Call(NEGATE, (part,))
 
 
-def worth(term: Term, memory: Memory, actions: tuple[str, ...]) -> float:
-    """At the step that the memory has just been through: its latest action is the one that was chosen."""
+def value_of(summand: Expression, actions: tuple[str, ...], memory: Memory) -> float:
+    """The memory's latest action is the one that was chosen by it."""
 
     def read(variable: Variable) -> float:
         if variable.name in actions:
             return memory.value(variable.name, (variable.lag or 0) + 1)
         return memory.error(variable)
 
-    return evaluate(term.summand, {variable: read(variable) for variable in variables_of(term.summand)})
+    return evaluate(summand, {variable: read(variable) for variable in variables_of(summand)})

@@ -183,6 +183,8 @@ ERRORS = {
     "init still.csv --action u --setpoint level=1": "column 'u' never changes: nothing tells what it does",
     "init timeless.csv": "no column tells the time: give the seconds between two rows as --dt",
     "init timeless.csv --dt 1": "nothing says what is wanted: give --setpoint level=VALUE",
+    "init summed.csv --dt 1 --setpoint level=2 --integral level": "the log has 'level_sum' already",
+    "init summed.csv --dt 1 --setpoint level=2 --velocity level": "the log has 'level_dot' already",
     "data record None-v0 --out x.csv": "None-v0: no such Gymnasium environment here",
     "data record Blackjack-v1 --out x.csv": "Blackjack-v1: observes ",
     "data record Pendulum-v1 --out x.txt": "--out x.txt: expected a name that ends in .csv or .parquet",
@@ -194,6 +196,7 @@ ERRORS = {
 def test_an_error_is_one_line(run: Run, folder: Path, command: str) -> None:
     (folder / "still.csv").write_text("t,level,u\n0,1,5\n1,2,5\n2,4,5\n")
     (folder / "timeless.csv").write_text("level,u\n1,5\n2,4\n4,5\n")
+    (folder / "summed.csv").write_text("level,level_dot,level_sum,u\n1,2,5,0\n2,4,3,1\n4,5,2,3\n")
     before = sorted(folder.iterdir())
     done = run(*command.split())
     assert ERRORS[command] in done.err

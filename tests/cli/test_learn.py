@@ -355,6 +355,7 @@ def test_a_search_on_the_batch_alone(run: Run, here: Path, monkeypatch: pytest.M
 def test_values_that_cannot_be(run: Run) -> None:
     learn = ("learn", "pusher.toml", "--value")
     assert error(run(*learn, "plant")) == "--value plant: expected model or batch"
-    assert error(run(*learn, "batch", "--method", "pid")) == (
-        "--value batch: pid needs a model: leave one of them out"
-    )
+    for method in ("pid", "cloning"):
+        assert error(run(*learn, "batch", "--method", method)) == (
+            f"--value batch: {method} needs a model: leave one of them out"
+        )

@@ -29,7 +29,7 @@ def make(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Draw a batch from a task's plant, with random actions.
+    """Draw a batch from a task's plant, with random actions or by the task's own law.
 
     Example: clearloop data make cartpole --out batch.csv
     """
@@ -124,7 +124,7 @@ def check(
 
 @data.command()
 def explain(
-    file: Annotated[Path, typer.Argument(help="A batch: .csv or .parquet.", metavar="FILE")],
+    file: Annotated[str, typer.Argument(help="A log, as in `data check`.", metavar="FILE")],
     task: TaskName,
     out: Annotated[
         Path | None, typer.Option(help="Where to write the law, as a controller file.", metavar="CONTROLLER")

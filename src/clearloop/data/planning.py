@@ -120,6 +120,11 @@ def _states(
         if state not in setpoints:
             what = f"--integral: {names[state]} has no setpoint: give --setpoint {names[state]}=VALUE"
             raise ClearloopError(what)
+    computed = {f"{names[state]}_dot": "--velocity" for state in filters}
+    computed |= {f"{names[state]}_sum": "--integral" for state in summed}
+    for name, option in computed.items():
+        if name in names.values():
+            raise ClearloopError(f"{option}: the log has {quoted(name)} already: leave {option} out")
     planned = []
     for column in states:
         aim = column.name in setpoints and (not tolerances or column.name in tolerances)

@@ -24,6 +24,7 @@ from clearloop.networks import Network, Training, train
 @dataclass(frozen=True, kw_only=True)
 class Cloning(Method):
     name: ClassVar[str] = "cloning"
+    needs_model: ClassVar[bool] = True
 
     hidden: int = 10
     """neurons of the network's hidden layer"""

@@ -33,7 +33,7 @@ FOLDER = Path("runs/figures")
 
 def main(path: str = "runs/demo") -> None:
     run = RunDirectory(Path(path))
-    front, task = Front.read(run), Task.from_dict(run.describe()["task"])
+    front, task = Front.read(run), run.task()
     keep("front", draw_front(front))
     keep("progress", draw_progress(Ledger(run).progress))
     found = {entry.controller: load(path_of(run, entry.controller)) for entry in front.entries}

@@ -1,12 +1,15 @@
 """Files that appear whole or not at all."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from clearloop.errors import ClearloopError
+
+LARGEST_JSON = 64 * 1024 * 1024  # bytes of a file that we wrote ourselves
 
 
 @contextmanager
@@ -17,6 +20,8 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     try:
         with partial.open("wb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut may leave the name without the content
         partial.replace(path)
     except OSError as error:
         raise ClearloopError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -40,3 +45,11 @@ def read_text(path: str | Path, largest: int) -> str:
         return content.decode("utf-8-sig")  # Windows editors put a byte-order mark first
     except UnicodeDecodeError as error:
         raise ClearloopError(f"{path}: not UTF-8 text (byte {error.start})") from error
+
+
+def read_json(path: str | Path) -> Any:
+    """What a file that we wrote holds, if nobody has spoilt it."""
+    try:
+        return json.loads(read_text(path, LARGEST_JSON))
+    except (ValueError, RecursionError) as error:
+        raise ClearloopError(f"{path}: damaged: {error}") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from clearloop.cli import execution
 from clearloop.runs import watching
 from clearloop.runs.checkpoint import read_state
 from tests.cli.conftest import Done, Run
@@ -114,5 +115,22 @@ def test_ctrl_c_keeps_the_round_and_says_how_to_go_on(learn: Run, whole: Path) -
     refused = learn(*ASKED, "--out", "run")
     assert refused.code == 2
     assert "run: holds a run of 'clearloop learn' already" in refused.err
+    assert learn("--out", "run", "--resume").code == 0
+    assert outcome(Path("run")) == outcome(whole)
+
+
+def test_ctrl_c_in_the_report_leaves_a_finished_run(
+    learn: Run, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(execution, "make_report", stop)
+        patch.setattr(os, "_exit", sys.exit)
+        done = learn(*ASKED, "--out", "run")
+    assert done.code == 130
+    assert done.err.splitlines()[-1] == "interrupted; for the report: clearloop report run"
+    assert json.loads(Path("run/run.json").read_text())["status"] == "finished"
     assert learn("--out", "run", "--resume").code == 0
     assert outcome(Path("run")) == outcome(whole)

@@ -1,12 +1,15 @@
 """Searches on the batch alone."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 from clearloop.controllers import to_json
+from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.methods import Method, Problem, Result, learn, snapshot
 from clearloop.methods.batch_value import batch_value
+from clearloop.methods.lqr import LQR, design
 from tests.methods.linear_plants import make_log, make_model, make_task
 from tests.methods.small_values import make_values_small
 from tests.methods.test_conformance import SMALL, U, V
@@ -65,3 +68,11 @@ def test_a_search_that_goes_on_ends_the_same() -> None:
     again = run(SMALL["fpsrl"], resume=states[1])
     assert [to_json(p.controller) for p in again.points] == [to_json(p.controller) for p in whole.points]
     assert [p.judged.penalty for p in again.points] == [p.judged.penalty for p in whole.points]
+
+
+def test_where_no_gain_can_be_found_nothing_is_done_for_comparison() -> None:
+    still = Batch.from_frame(LOG.to_frame().with_columns(u0=pl.lit(0.5)), TASK)  # no telling what it does
+    with pytest.raises(ClearloopError):
+        design(TASK, still, LQR())
+    value = batch_value(TASK, still, rng=np.random.default_rng(0))
+    assert np.isfinite(value.steps.reward).all()

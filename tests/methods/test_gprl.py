@@ -1,5 +1,7 @@
 """GPRL and FGPRL: what the search evaluates is what a person reads."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from clearloop.methods import Problem
 from clearloop.methods.evolving import Language
 from clearloop.methods.fgprl import RuleBases
 from clearloop.methods.gprl import GPRL, Equations
+from clearloop.search.gp.settings import GP
 from clearloop.search.gp.variation import cross, insert, mutate_point, mutate_subtree, remove
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
 
@@ -109,3 +112,25 @@ def test_a_final_without_constants_is_over(problem: Problem) -> None:
     assert search.done  # refining it would cost nothing, for ever
     search.finalists += [(tunable, 2.0, 0)]
     assert not search.done
+
+
+def test_islands_that_hold_no_program_are_refused(problem: Problem) -> None:
+    method = GPRL(gp=GP(islands=(2, 2), offspring=5))
+    search = method.begin(problem, rng=np.random.default_rng(0))
+    with pytest.raises(ClearloopError, match=r"gp\.islands: no program is as simple as 2"):
+        deque((search.advance() for _ in range(10)), maxlen=0)
+
+
+def test_finalists_are_near_the_best_whatever_the_sign(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reward may be positive, and a penalty below 0: what is more complex and not worse may stay."""
+    search = GPRL().begin(problem, rng=np.random.default_rng(0))
+    rng, complexity = np.random.default_rng(5), search.language.vocabulary.complexity
+    programs = [search.language.simplify(search.language.grow(rng, 3)) for _ in range(50)]
+    simple, large = min(programs, key=complexity), max(programs, key=complexity)
+    for genome in (simple, large):
+        search.evolution.admit(0, genome, -100.0)
+    monkeypatch.setattr(search, "_penalties", lambda pool, _: np.full(len(pool), -100.0))
+    search._call_finalists()
+    assert {genome for genome, _, _ in search.finalists} == {simple, large}

@@ -63,3 +63,33 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, task: Task, batch: Batch) ->
         RunDirectory.claim(tmp_path / "file")
     with pytest.raises(ClearloopError, match="cannot be made"):
         RunDirectory.claim(tmp_path / "file" / "run").begin(task, batch, {})
+
+
+def test_two_at_a_time_would_spoil_each_others_files(tmp_path: Path, task: Task, batch: Batch) -> None:
+    run = RunDirectory.claim(tmp_path)
+    run.begin(task, batch, {"command": "learn"})
+    with run.held():
+        with (
+            pytest.raises(ClearloopError, match="another process is at work there"),
+            RunDirectory(tmp_path).held(),
+        ):
+            pass
+        run.go_on()
+    with RunDirectory(tmp_path).held():
+        pass
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"status": "running"}', "[" * 100_000])
+def test_a_damaged_description_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ClearloopError, match=r"run\.json: damaged"):
+        RunDirectory(tmp_path).describe()
+
+
+def test_a_task_of_another_version_is_one_line(tmp_path: Path, task: Task, batch: Batch) -> None:
+    run = RunDirectory.claim(tmp_path)
+    run.begin(task, batch, {"command": "learn"})
+    assert run.task() == task
+    run.write_json("run.json", {**run.describe(), "task": {"name": "x", "wishes": 3}})
+    with pytest.raises(ClearloopError, match=r"run\.json: "):
+        run.task()

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from clearloop.bench.experiment import Parcel
-from clearloop.files import read_text, whole_file
+from clearloop.files import read_json, whole_file
 from clearloop.runs import RunDirectory
 
-LARGEST = 64 * 1024 * 1024  # bytes of what a piece of work gave
 LAST = "published.json"  # of a model's files: when it is there, all are
 
 
@@ -31,12 +30,12 @@ class Store:
             file.write(json.dumps(outcome, allow_nan=False).encode())
 
     def scores(self, key: str) -> dict[str, Any]:
-        scores: dict[str, Any] = json.loads(read_text(self._scores(key), LARGEST))
+        scores: dict[str, Any] = read_json(self._scores(key))
         return scores
 
     def published(self, key: str) -> list[dict[str, Any]]:
         """What others have published, on the model of this key."""
-        known: list[dict[str, Any]] = json.loads(read_text(self._model(key) / LAST, LARGEST))
+        known: list[dict[str, Any]] = read_json(self._model(key) / LAST)
         return known
 
     def model(self, key: str) -> Parcel:

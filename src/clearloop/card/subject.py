@@ -68,7 +68,7 @@ class Subject:
 def examine(file: Path, run: RunDirectory) -> Subject:
     """Some seconds."""
     description = run.describe()
-    task = Task.model_validate(description["task"])
+    task = run.task()
     controller = load(file)
     if isinstance(controller, Planner):
         raise ClearloopError(f"{file}: a planner searches anew at every step: there is nothing to sign")
@@ -92,7 +92,7 @@ def examine(file: Path, run: RunDirectory) -> Subject:
         promised=evaluate(
             controller, task, surrogate=surrogate, members=surrogate.judge_members, starts=scoring
         ),
-        tested=evaluate(controller, task) if task.plant is not None else None,
+        tested=evaluate(controller, task) if task.scorable else None,
         model=_tried(lambda: identify(task, batch)),
         lqr=_tried(lambda: design(task, batch, LQR())),
         fingerprint=hashlib.sha256(file.read_bytes()).hexdigest(),

@@ -1,6 +1,6 @@
 """Carrying out what was asked of a run, and saying so: the model, the searches, the judgement."""
 
-import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -32,12 +32,19 @@ def carry_out(
 
     `force`: search even if the model cannot support a controller.
     """
+    with run.held():
+        try:
+            run.go_on()
+            _carry_out(run, request, task, batch, err, force)
+        except KeyboardInterrupt as stop:
+            run.mark("interrupted")
+            raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
     try:
-        run.go_on()
-        _carry_out(run, request, task, batch, err, force)
-    except KeyboardInterrupt as stop:
-        run.mark("interrupted")
-        raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
+        make_report(run)
+    except KeyboardInterrupt as stop:  # what was found is kept
+        where = shlex.quote(str(run.path))
+        raise InterruptedRunError(f"interrupted; for the report: clearloop report {where}") from stop
+    typer.echo(err=err)
 
 
 def _carry_out(
@@ -68,8 +75,6 @@ def _carry_out(
             typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
     examine_front(run, task, batch, surrogate, [point for result in results for point in result.points])
     finish(run, task, surrogate, results)
-    make_report(run)
-    typer.echo(err=err)
 
 
 def _surrogate(
@@ -102,10 +107,10 @@ def _trust(
 
 
 def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dict[str, Any]:
-    from clearloop.files import read_text
+    from clearloop.files import read_json
 
     file = run.path / "quality.json"
     if not file.exists():
         return assess_model(surrogate, batch, run).to_dict()
-    quality: dict[str, Any] = json.loads(read_text(file, 16 * 1024 * 1024))
+    quality: dict[str, Any] = read_json(file)
     return quality

@@ -41,7 +41,7 @@ def find_task(name: str | None, run: Path | None) -> "Task":
         return Task.load(name)
     if run is None:
         raise ClearloopError("give --task TASK, or --run DIR, the run whose task it is")
-    return Task.model_validate(RunDirectory(run).describe()["task"])
+    return RunDirectory(run).task()
 
 
 def controller_file(name: str, run: Path | None) -> Path:

@@ -77,7 +77,7 @@ def refine(
     refined = found.controller.model_copy(update={"name": title})
     path = out or file.with_name(f"{file.stem}-refined.json")
     save(refined, path)
-    tested = [evaluate(each, task) for each in (given, refined)] if task.plant is not None else None
+    tested = [evaluate(each, task) for each in (given, refined)] if task.scorable else None
     if as_json:
         print_json(_document(given, found, tested, path))
     else:

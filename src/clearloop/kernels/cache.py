@@ -6,8 +6,10 @@ cache has a folder of its own for every state of this package's sources.
 
 import hashlib
 import os
+import stat
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from numba.core import config
@@ -32,6 +34,19 @@ def _writable(folder: Path) -> bool:
         return False
 
 
+def _temporary() -> Path:
+    """Of this user alone: what is found there is run."""
+    if not hasattr(os, "getuid"):
+        return Path(tempfile.gettempdir()) / "clearloop"  # Windows: everybody has a folder of one's own
+    folder = Path(tempfile.gettempdir()) / f"clearloop-{os.getuid()}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        about = folder.lstat()
+        if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022:
+            return folder
+    return Path(tempfile.mkdtemp(prefix="clearloop-"))
+
+
 def _folder() -> str:
     """A folder named after the sources of everything that a kernel may contain."""
     package = Path(__file__).parent
@@ -41,8 +56,7 @@ def _folder() -> str:
     name = f"kernels-{digest.hexdigest()[:16]}"
     root = _root()
     if not _writable(root):
-        user = os.getuid() if hasattr(os, "getuid") else 0
-        root = Path(tempfile.gettempdir()) / f"clearloop-{user}"
+        root = _temporary()
     return str(root / name)
 
 

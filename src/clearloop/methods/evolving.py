@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clearloop.controllers import Controller
+from clearloop.errors import ClearloopError
 from clearloop.kernels.layout import Policies
 from clearloop.methods.method import Candidate, Search, State
 from clearloop.methods.problem import Floats, Problem
@@ -95,10 +96,13 @@ class Evolving(Search):
         ]
 
     def advance(self) -> None:
-        if self.problem.share < 1 - self.rounds.final_share:
+        spent = self.problem.spent
+        if not self.finalists and self.problem.share < 1 - self.rounds.final_share:
             self._evolve()
             self._polish()
-        elif not self.finalists:
+            if self.problem.spent > spent or self.evolution.lift_bans():
+                return
+        if not self.finalists:
             self._call_finalists()
         else:
             self._refine_finalists()
@@ -135,13 +139,17 @@ class Evolving(Search):
         pool = list(
             dict.fromkeys(self.language.simplify(genome) for genome in (*evolution.archive.front(), *near))
         )
+        if not pool:
+            most = max(evolution.settings.islands)
+            raise ClearloopError(f"gp.islands: no program is as simple as {most}, the most that they allow")
         costs = self._penalties(pool, self.rounds.final)
         groups: dict[int, list[tuple[float, Genome]]] = {}
         for cost, genome in sorted(zip(costs.tolist(), pool, strict=True)):
             groups.setdefault(complexity(genome), []).append((cost, genome))
         lowest = np.inf
         for _, group in sorted(groups.items()):
-            self.finalists += [(genome, cost, 0) for cost, genome in group[:2] if cost < 1.03 * lowest]
+            near_enough = lowest + 0.03 * abs(lowest)
+            self.finalists += [(genome, cost, 0) for cost, genome in group[:2] if cost < near_enough]
             lowest = min(lowest, group[0][0])
 
     def _refine_finalists(self) -> None:

@@ -134,7 +134,7 @@ def judge(
     def make_point(controller: Controller, judged: Evaluation) -> Point:
         n, judges = _affordable(controller, surrogate)
         model = evaluate(controller, task, surrogate=surrogate, members=judges, starts=scoring[:n])
-        system = evaluate(controller, task, starts=n) if task.plant is not None else None
+        system = evaluate(controller, task, starts=n) if task.scorable else None
         return Point(controller, judged, model, system)
 
     return Result(method, tuple(starmap(make_point, front)), steps, tuple(starmap(make_point, beside)))

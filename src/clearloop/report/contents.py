@@ -41,7 +41,7 @@ Progress = Callable[[float], None]
 def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, Any]:
     """`progress` is told the share that is done."""
     description, front = run.describe(), Front.read(run)
-    task = Task.model_validate(description["task"])
+    task = run.task()
     batch = Batch.load(run.path / "batch.parquet", task)
     surrogate = Surrogate.load(run.path / "surrogate", task)
     examined, quality = check(batch, task), assess(surrogate, surrogate.split(batch)[1])

@@ -107,7 +107,7 @@ def _robustness(found: Diagnosis) -> list[dict[str, str]]:
 def _figures(
     entry: Entry, controller: Controller, found: Diagnosis, task: Task, batch: Batch, surrogate: Surrogate
 ) -> list[dict[str, Any]]:
-    model = None if task.simulated else surrogate
+    model = None if task.simulated and task.scorable else surrogate
     where = "on the plant" if model is None else "on the model"
     if task.start_box is None:
         row = _telling_row(task, batch)

@@ -2,22 +2,24 @@
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from filelock import FileLock, Timeout
+
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
-from clearloop.files import read_text, whole_file
+from clearloop.files import read_json, whole_file
 from clearloop.task import Task
 
 Status = Literal["running", "interrupted", "refused", "finished"]
 
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
 _PARTS = {"status", "asked", "data", "versions", "task"}
-_LARGEST = 16 * 1024 * 1024  # bytes of `run.json`
 # What a run makes bit by bit, and a new one in the same place must not find.
 _LEFT_OVER = (
     "front.csv",
@@ -74,14 +76,15 @@ class RunDirectory:
         file = self.path / "run.json"
         if self.path.is_dir() and not file.exists():
             raise ClearloopError(f"{self.path}: holds no run: there is no run.json in it")
-        try:
-            description: dict[str, Any] = json.loads(read_text(file, _LARGEST))
-            complete = description.keys() >= _PARTS and isinstance(description["asked"], dict)
-        except (ValueError, AttributeError, RecursionError) as error:
-            raise ClearloopError(f"{file}: damaged: {error}") from error
-        if not complete:
+        description: dict[str, Any] = read_json(file)
+        parts = description if isinstance(description, dict) else {}
+        if not (parts.keys() >= _PARTS and isinstance(parts["asked"], dict)):
             raise ClearloopError(f"{file}: damaged: it does not say {', '.join(sorted(_PARTS))}")
         return description
+
+    def task(self) -> Task:
+        """As it was when the run began."""
+        return Task.from_dict(self.describe()["task"], source=str(self.path / "run.json"))
 
     def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> None:
         """Keep the batch, and write down everything that is needed to do it again."""
@@ -89,6 +92,20 @@ class RunDirectory:
         self.write_json("run.json", {"status": "running", **_description(task, batch, asked)})
         self._remove(*_LEFT_OVER)
         batch.save(self.path / "batch.parquet")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """By nobody else: two processes would write the same files."""
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            what = f"{self.path}: another process is at work there: wait, or stop it"
+            raise ClearloopError(what) from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def go_on(self) -> None:
         """After it was interrupted, or killed in the middle of a file."""

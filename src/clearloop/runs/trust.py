@@ -91,7 +91,10 @@ def examine_front(
 def read_trust(run: RunDirectory, description: dict[str, Any]) -> tuple[tuple[Trusted, ...], Before]:
     """What `examine_front` left; nothing of runs that have none."""
     file = run.path / "trust.csv"
-    before = Before(**description.get("before", {"kind": "none"}))
+    try:
+        before = Before(**description.get("before", {"kind": "none"}))
+    except TypeError as error:
+        raise ClearloopError(f"{run.path / 'run.json'}: damaged: {error}") from error
     return (read_table(file, Trusted) if file.exists() else ()), before
 
 

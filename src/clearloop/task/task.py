@@ -124,6 +124,14 @@ class Task(Fields):
         """[S, 2], 0 where no box is given; None if starts come from the batch."""
         return make_box(self.starts, self.state_names)
 
+    @property
+    def scorable(self) -> bool:
+        """Whether its plant can be run without a log: it has starts, a reward, and setpoints of its own."""
+        if any(isinstance(aim, str) and aim not in self.signals for aim in self.setpoints.values()):
+            return False
+        boxed = self.start_box is not None and self.reward_expression is not None
+        return self.gymnasium is not None or (self.simulated and boxed)
+
     @cached_property
     def _law(self) -> Law:
         return read_law(self.exploration, self.unveiled.state_names, self.action_names)

@@ -158,3 +158,15 @@ def test_goes_on_to_the_bit_where_its_state_was_taken(language: Formulas) -> Non
     advance(whole, cost, 6)
     advance(resumed, cost, 6)
     assert plain(whole.state()) == plain(resumed.state())
+
+
+@pytest.mark.parametrize("cost", [100.0, 0.0, -100.0])
+def test_a_ladder_without_progress_starts_anew_whatever_the_sign(language: Formulas, cost: float) -> None:
+    """A reward may be positive, and a penalty below 0."""
+    evolution = Evolution(language, SMALL, rng=np.random.default_rng(0))
+    (_, genome), *_ = evolution.ask()
+    for _ in range(SMALL.patience):
+        evolution.tell([(0, genome, cost)], explore=True)
+        assert evolution.islands[0]
+    evolution.tell([(0, genome, cost)], explore=True)
+    assert not evolution.islands[0]

@@ -80,7 +80,7 @@ class Evolution:
         if explore:
             self._start_anew()
         else:
-            self.banned = [set() for _ in self.banned]
+            self.lift_bans()
         self.archive.forget(genome for island in self.islands for genome in island.values())
 
     def admit(self, island: int, genome: Genome, cost: float) -> None:
@@ -148,7 +148,7 @@ class Evolution:
         for n, ladder in enumerate(self.settings.ladders):
             cost = min((self.costs[g] for number in ladder for g in self._best(number, 1)), default=np.inf)
             lowest, since = self.progress[n]
-            if cost < 0.995 * lowest:
+            if cost < lowest and (np.isinf(lowest) or cost < lowest - 0.005 * abs(lowest)):
                 self.progress[n] = cost, self.round
             elif self.round - since >= self.settings.patience:
                 self.progress[n] = np.inf, self.round
@@ -156,6 +156,11 @@ class Evolution:
                 for number in ladder:
                     self.islands[number].clear()
                     self.tried[number].clear()
+
+    def lift_bans(self) -> bool:
+        """Whether there were any."""
+        banned, self.banned = self.banned, [set() for _ in self.banned]
+        return any(banned)
 
     def _ban(self) -> set[str]:
         """Half of the functions."""

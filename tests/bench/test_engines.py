@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,15 @@ def test_what_kills_every_worker_is_given_up(tmp_path: Path) -> None:
     (found,) = engine.run({"deadly": Call(die_at_first, (tmp_path, 99))})
     assert found == ("deadly", Failure("its process died, with exit code -9"))
     assert tries(tmp_path) == TRIES
+
+
+def test_benches_share_a_cluster_but_no_results() -> None:
+    with closing(Dask(workers=1)) as one, closing(Dask(one.client.scheduler.address)) as other:
+        found = [*one.run({"a": Call(square, (2,))}), *other.run({"a": Call(square, (3,))})]
+        rest = one.run({"kept": Call(square, (4,)), "b": Call(square, (5,))})
+        found.append(next(rest))
+        assert dict(other.run({"kept": Call(square, (6,)), "b": Call(square, (7,))})) == {"kept": 36, "b": 49}
+    assert found[:2] == [("a", 4), ("a", 9)]
 
 
 def test_where_no_scheduler_answers() -> None:

@@ -81,3 +81,9 @@ def test_the_document_says_all() -> None:
     assert any(line.startswith("| gprl | pso-p | +0.500 ± ") for line in lines)
     assert "| GPRL equation | 3.500 | 3.500 | 25.0 % |" in lines
     assert "- best-pid-0, no luck" in lines
+
+
+def test_where_every_experiment_failed() -> None:
+    text = document("cartpole", {"best": []}, {"best": []}, {"best-pid-0": Failure("no luck")}, in_paper=True)
+    assert "No experiment was finished." in text.splitlines()
+    assert "- best-pid-0, no luck" in text.splitlines()

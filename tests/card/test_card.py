@@ -129,6 +129,15 @@ def test_without_a_plant_it_says_so(finished: RunDirectory, file: Path, tmp_path
     assert found["By force: this data cannot support a controller"].lines == ("The log is short.",)
 
 
+def test_what_remembers_too_much_has_no_eigenvalues(finished: RunDirectory, tmp_path: Path) -> None:
+    text = """{"clearloop": 1, "kind": "equation", "outputs": {"push": "-place - 0.1*speed[t-900]"}}"""
+    (tmp_path / "old.json").write_text(text)
+    found = sections(contents(tmp_path / "old.json", finished))
+    assert found["Small deviations"].lines == (
+        "No eigenvalues and margins: the controller remembers too much.",
+    )
+
+
 def test_a_planner_has_no_card(finished: RunDirectory, tmp_path: Path) -> None:
     text = """{"clearloop": 1, "kind": "planner", "run": "..", "outputs": ["push"], "horizon": 6, "hold": 2,
         "particles": 8, "rounds": 2, "members": 1, "seed": 0}"""

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clearloop.bench.course import Course
 from clearloop.controllers import load
 from clearloop.evaluation import evaluate
+from clearloop.runs import RunDirectory
 from clearloop.task import Task
 from tests.cli.conftest import Run
 from tests.runs.guessing import PUSHER
@@ -54,6 +57,7 @@ def test_a_bench_that_is_killed_goes_on_and_repeats_nothing(run: Run, here: Path
     _check_table(here / "killed")
     _check_show(run)
     _check_refusals(run)
+    _check_more(run, here)
 
 
 def _check_show(run: Run) -> None:
@@ -84,11 +88,63 @@ def _check_table(folder: Path) -> None:
 
 
 def _check_refusals(run: Run) -> None:
-    for option, value in (("--seeds", "3"), ("--budget", "3e5"), ("--seed", "1"), ("--batch", "fresh")):
+    for option, value in (("--seeds", "1"), ("--budget", "3e5"), ("--seed", "1"), ("--batch", "fresh")):
         given = [*SMALL, "--out", "killed", "--resume", option, value]
         done = run("bench", *given)
         assert done.code == 2
         assert f"was begun with {option}" in done.err
+
+
+def _check_more(run: Run, here: Path) -> None:
+    """Without its options it is the bench that was begun; more experiments leave the others as they are."""
+    before = (here / "killed" / "table.csv").read_text().splitlines()
+    assert run("bench", "pusher.toml", "--out", "killed", "--resume").code == 0
+    assert (here / "killed" / "table.csv").read_text().splitlines() == before
+    done = run("bench", "pusher.toml", "--out", "killed", "--resume", "--seeds", "3")
+    assert done.code == 0, done.err
+    after = (here / "killed" / "table.csv").read_text().splitlines()
+    assert [line for line in after if line.split(",")[2] != "2"] == before
+    assert len(after) == len(before) + 2
+    assert json.loads((here / "killed" / "run.json").read_text())["asked"]["seeds"] == 3
+
+
+def test_a_bench_and_a_run_do_not_go_on_as_each_other(run: Run, here: Path) -> None:
+    for command, other in (("learn", "bench"), ("bench", "learn")):
+        folder = here / command
+        folder.mkdir()
+        run_json = {
+            "status": "interrupted",
+            "asked": {"command": command},
+            "data": {},
+            "versions": {},
+            "task": {},
+        }
+        (folder / "run.json").write_text(json.dumps(run_json))
+        done = run(other, "pusher.toml", "--out", command, "--resume")
+        assert done.code == 2
+        assert f"holds a run of 'clearloop {command}', and that cannot go on here" in done.err
+
+
+def test_only_one_process_works_on_a_bench(run: Run, here: Path) -> None:
+    assert run("bench", *SMALL[:3], "--seeds", "1", "--out", "held").code == 0
+    with RunDirectory(here / "held").held():
+        done = run("bench", "pusher.toml", "--out", "held", "--resume", "--seeds", "2")
+    assert done.code == 2
+    assert "another process is at work there" in done.err
+    assert RunDirectory(here / "held").describe()["status"] == "finished"
+
+
+def test_how_to_go_on_after_ctrl_c(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "my task.toml").write_text(PUSHER)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Course, "go", interrupt)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    done = run("bench", "my task.toml", "--seeds", "1", "--method", "lqr", "--out", "a b")
+    assert done.code == 130
+    assert "to go on: clearloop bench 'my task.toml' --out 'a b' --resume" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+import pytest
+
+from clearloop.kernels.cache import _temporary
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,3 +28,16 @@ def test_the_second_process_compiles_nothing(tmp_path: Path) -> None:
     assert first["misses"] > 0
     assert second["misses"] == 0
     assert second["hits"] > 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="users of POSIX")
+def test_what_others_could_have_written_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mine = _temporary()
+    assert mine == tmp_path / f"clearloop-{os.getuid()}" == _temporary()
+    assert mine.stat().st_mode & 0o777 == 0o700
+    mine.chmod(0o777)
+    assert _temporary() != mine
+    mine.rmdir()
+    mine.symlink_to(tmp_path)
+    assert _temporary() != mine

@@ -170,3 +170,13 @@ def test_even_starts_are_random_and_spread_evenly() -> None:
     counts, _ = np.histogram(first[:, 0], bins=16, range=(-0.6, 0.6))
     assert set(counts.tolist()) == {16}
     assert (first[:, 1] == 0).all()
+
+
+def test_a_plant_is_scored_if_it_needs_no_log() -> None:
+    assert Task.load("cartpole").scorable
+    assert not Task.from_toml(GYMNASIUM).scorable  # its setpoint is a column of the log
+    assert Task.from_toml(GYMNASIUM.replace('setpoint = "target"', "setpoint = 0.5")).scorable
+    for lacking in ("plant", "starts"):
+        tables = Task.load("cartpole").model_dump(mode="json", exclude_none=True)
+        del tables[lacking]
+        assert not Task.from_dict(tables).scorable, lacking

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import uuid4
 
 from clearloop.bench.engines import TRIES, Call, Engine, Failure, reason
 from clearloop.errors import ClearloopError
@@ -36,9 +37,10 @@ class Dask(Engine):
     def run(self, calls: Mapping[str, Call]) -> Iterator[tuple[str, Any]]:
         from distributed import as_completed
 
+        bench = uuid4().hex  # a scheduler may serve several, and gives the same keys the same results
         futures = {
             self.client.submit(
-                _work, *call, key=f"clearloop-{key}", priority=-number, retries=TRIES - 1, pure=False
+                _work, *call, key=f"clearloop-{bench}-{key}", priority=-number, retries=TRIES - 1, pure=False
             ): key
             for number, (key, call) in enumerate(calls.items())
         }

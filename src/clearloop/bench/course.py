@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from clearloop.bench.engines import Call, Engine, Failure
 from clearloop.bench.experiment import Work, experiment, prepare
 from clearloop.bench.store import Store
 from clearloop.bench.table import Row, Scores, ordered, read_scores
+from clearloop.errors import ClearloopError
 from clearloop.runs import Request
 from clearloop.runs.request import settings_of
 from clearloop.surrogate import TRACKS
@@ -34,6 +35,15 @@ class Bench:
         """JSON values."""
         more = {"seeds": self.seeds, "batch": "fresh" if self.fresh else "shared"}
         return self.request.to_dict() | more
+
+    @classmethod
+    def from_dict(cls, asked: dict[str, Any]) -> Self:
+        """What `to_dict` gave."""
+        request = Request.from_dict(asked)
+        try:
+            return cls(request=request, seeds=int(asked["seeds"]), fresh=asked["batch"] == "fresh")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ClearloopError("run.json: damaged: it does not say what was asked") from error
 
     @property
     def tracks(self) -> tuple[str, ...]:

@@ -21,8 +21,11 @@ def document(
     """`published`: of each track, the controllers of the paper with our starts and models."""
     parts = [f"# {title}", ""]
     for track, scores in tracks.items():
-        parts += [f"## Track {track}", "", *_table(scores, in_paper), ""]
-        parts += [*_starts(scores), "", *_ranking(scores), ""]
+        parts += [f"## Track {track}", ""]
+        if scores:
+            parts += [*_table(scores, in_paper), "", *_starts(scores), "", *_ranking(scores), ""]
+        else:
+            parts += ["No experiment was finished.", ""]
         if published[track]:
             parts += ["Published controllers, from the same starts:", "", *_published(published[track]), ""]
     if failed:

@@ -47,7 +47,7 @@ class Local(Engine):
         key, process = self._running.pop(end)
         try:
             outcome = end.recv()
-        except EOFError:
+        except (EOFError, OSError):  # it died, before or while it answered
             process.join()
             outcome = Failure(f"its process died, with exit code {process.exitcode}")
         end.close()

@@ -78,7 +78,7 @@ def _clean(values: Floats) -> Floats:
 
 def small_deviations(subject: Subject) -> Section:
     title, linear = "Small deviations", subject.diagnosis.linearisation
-    why = repr(linear) if linear else subject.diagnosis.left_out.get("linearisation", "")
+    why = f"it {linear!r}" if linear else subject.diagnosis.left_out.get("linearisation", "")
     on = "plant" if subject.diagnosis.on == "system" else "model"
     found = {
         "linear model of the log": subject.margins(logged=True),
@@ -87,7 +87,7 @@ def small_deviations(subject: Subject) -> Section:
     known = {name: margins for name, margins in found.items() if margins is not None}
     notes = []
     if not known:
-        return Section(title, lines=(f"No eigenvalues and margins: it {why}.",))
+        return Section(title, lines=(f"No eigenvalues and margins: {why}.",))
     if isinstance(subject.model, ClearloopError):
         notes.append(f"No linear model of the log: {subject.model}.")
     columns = [_values(margins, subject.task.dt) for margins in known.values()]

@@ -9,7 +9,7 @@ import typer
 from clearloop.cli.execution import carry_out
 from clearloop.cli.front import front_document, print_front
 from clearloop.cli.model import find_batch, find_track, manageable
-from clearloop.cli.options import Json, print_json
+from clearloop.cli.options import Json, parse_budget, print_json
 from clearloop.cli.refusal import answer
 from clearloop.cli.resumption import Given, go_on
 from clearloop.cli.settings import configure
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from clearloop.methods import Method
     from clearloop.runs import Request, RunDirectory
     from clearloop.task import Task
-
-MOST_STEPS = 10**15
 
 
 def learn(
@@ -160,23 +158,6 @@ def find_value(name: str, methods: "tuple[Method, ...]") -> str:
         if name == "batch" and method.needs_model:
             raise ClearloopError(f"--value batch: {method.name} needs a model: leave one of them out")
     return name
-
-
-def parse_budget(text: str) -> int:
-    """`quick`, `2000000` or `2e6`."""
-    from clearloop.methods import BUDGETS
-
-    if text in BUDGETS:
-        return BUDGETS[text]
-    try:
-        steps = float(text)
-    except ValueError:
-        steps = 0.0
-    if not 1 <= steps <= MOST_STEPS:
-        raise ClearloopError(
-            f"--budget {text}: expected {', '.join(BUDGETS)}, or a number of model steps such as 2e9"
-        )
-    return int(steps)
 
 
 def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: bool) -> list[dict[str, str]]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from clearloop.surrogate import Surrogate
     from clearloop.task import Task
 
+MOST_STEPS = 10**15
+
 ControllerFile = Annotated[Path, typer.Argument(help="A controller file.", metavar="CONTROLLER")]
 TaskName = Annotated[str, typer.Option("--task", help="A built-in task or a task file.", metavar="TASK")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -87,6 +89,23 @@ def find_surrogate(on: str, run: Path | None, task: "Task") -> "Surrogate | None
     from clearloop.surrogate import Surrogate
 
     return Surrogate.load(run / "surrogate", task)
+
+
+def parse_budget(text: str) -> int:
+    """`quick`, `2000000` or `2e6`."""
+    from clearloop.methods import BUDGETS
+
+    if text in BUDGETS:
+        return BUDGETS[text]
+    try:
+        steps = float(text)
+    except ValueError:
+        steps = 0.0
+    if not 1 <= steps <= MOST_STEPS:
+        raise ClearloopError(
+            f"--budget {text}: expected {', '.join(BUDGETS)}, or a number of model steps such as 2e9"
+        )
+    return int(steps)
 
 
 def parse_assignment(text: str, option: str) -> tuple[str, float]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from clearloop.cli.options import parse_budget
 from clearloop.cli.settings import configure
 from clearloop.errors import ClearloopError
 
@@ -26,10 +27,10 @@ class Given(NamedTuple):
 
 def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
     """What was asked, and the batch; an error that names what does not agree with it."""
-    from clearloop.cli.learn import parse_budget
     from clearloop.runs import Request, agreement
 
     description = run.describe()
+    agreement.check_command(run, description["asked"], "learn", "demo")
     try:
         request = Request.from_dict(description["asked"])
     except ClearloopError as error:

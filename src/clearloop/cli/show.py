@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from clearloop.cli.bench import print_bench
+from clearloop.cli.bench_table import print_bench
+from clearloop.cli.export import read_controller
 from clearloop.cli.front import front_document, print_front
-from clearloop.cli.options import Json, load_controller, print_json
+from clearloop.cli.options import Json, print_json
 
 
 def show(
@@ -42,10 +43,9 @@ def _show_controller(file: Path, task: str | None, as_json: bool) -> None:
     import json
 
     from clearloop.cli.terminal import say
-    from clearloop.controllers import load, to_json
-    from clearloop.task import Task
+    from clearloop.controllers import to_json
 
-    loaded = load(file) if task is None else load_controller(file, Task.load(task))
+    loaded = read_controller(file, task)
     if as_json:
         print_json(
             {**json.loads(to_json(loaded)), "complexity": loaded.complexity, "summary": loaded.summary}

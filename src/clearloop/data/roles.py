@@ -61,9 +61,7 @@ def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
     take(*_time(columns))
     for column in left():
         take(*_plain(column))
-    setpoints = [
-        column for column in left() if words(column) & SETPOINTS or "set point" in column.name.lower()
-    ]
+    setpoints = [column for column in left() if _is_setpoint(column)]
     for column, why in _actions([column for column in left() if column not in setpoints]):
         take(column, "action", why)
     for column in left():

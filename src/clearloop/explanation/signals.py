@@ -8,6 +8,7 @@ import numpy as np
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.episodes import first_rows
+from clearloop.data.setpoints import setpoint_rows
 from clearloop.expression.meanings import READ_LIMIT
 from clearloop.task import Task
 
@@ -30,11 +31,7 @@ class Signals:
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
-        aims = np.zeros_like(batch.states)
-        logged = iter([] if batch.setpoints is None else batch.setpoints.T)
-        for j, name in enumerate(task.state_names):
-            aim = task.setpoints.get(name, 0.0)
-            aims[:, j] = next(logged) if isinstance(aim, str) else aim
+        aims = setpoint_rows(task, batch.setpoints, len(batch.states))
         states, aims = (np.clip(values, -READ_LIMIT, READ_LIMIT) for values in (batch.states, aims))
         chosen = np.isfinite(batch.actions).all(axis=1) & ~batch.terminal
         return cls(task, states, aims, batch.episodes, first_rows(batch.episodes), chosen)

@@ -24,7 +24,6 @@ from clearloop.export.spans import Span, found, of_input, of_number, widened
 from clearloop.expression import Expression, Variable
 
 ZERO = Span(0.0, 0.0)
-ONE = Span(-1.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

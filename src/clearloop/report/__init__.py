@@ -1,1 +1,1 @@
-"""What people look at: figures, and later the report."""
+"""What people look at: figures, and the report of a run."""

@@ -10,6 +10,7 @@ from clearloop.controllers import Fuzzy
 from clearloop.controllers.fuzzy import Membership, RuleBase
 from clearloop.controllers.reading import read_variable
 from clearloop.data import Batch
+from clearloop.data.setpoints import setpoint_rows
 from clearloop.expression import Variable
 from clearloop.report.style import BLUE, GREY, RED, SETTINGS, with_unit
 from clearloop.task import Task
@@ -71,11 +72,7 @@ def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None
 
 def ranges_of(batch: Batch, task: Task) -> dict[str, Range]:
     """The lowest and the highest value of each state in the log, less its setpoint; limits of the actions."""
-    aims = np.zeros_like(batch.states)
-    logged = iter(() if batch.setpoints is None else batch.setpoints.T)
-    for name, aim in task.setpoints.items():
-        aims[:, task.state_names.index(name)] = next(logged) if isinstance(aim, str) else aim
-    errors = batch.states - aims
+    errors = batch.states - setpoint_rows(task, batch.setpoints, len(batch.states))
     lowest, highest = errors.min(axis=0).tolist(), errors.max(axis=0).tolist()
     ranges = dict(zip(task.state_names, zip(lowest, highest, strict=True), strict=True))
     return ranges | {name: action.limits for name, action in task.actions.items()}

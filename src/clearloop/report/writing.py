@@ -13,9 +13,9 @@ PAGE = Path(__file__).parent / "page"
 
 def write_report(run: RunDirectory, progress: Progress | None = None) -> Path:
     """Of a finished run. `progress` is told the share that is done."""
-    file = run.path / "report.html"
+    file, page = run.path / "report.html", render(PAGE / "report.html", contents(run, progress))
     with whole_file(file) as out:
-        out.write(render(PAGE / "report.html", contents(run, progress)).encode())
+        out.write(page.encode())
     return file
 
 

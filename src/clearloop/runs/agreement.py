@@ -12,6 +12,14 @@ from clearloop.runs.request import settings_of
 from clearloop.task import Task
 
 
+def check_command(run: RunDirectory, asked: Mapping[str, Any], *commands: str) -> None:
+    if (begun := str(asked.get("command"))) not in commands:
+        raise ClearloopError(
+            f"{run.path}: holds a run of {quoted(f'clearloop {begun}')}, and that cannot go on here:"
+            " choose another --out"
+        )
+
+
 def check_version(run: RunDirectory, versions: Mapping[str, str]) -> None:
     if versions.get("clearloop") != clearloop.__version__:
         was, now = f"clearloop {versions.get('clearloop')}", clearloop.__version__

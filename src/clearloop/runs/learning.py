@@ -1,6 +1,7 @@
 """The methods of a run, one after the other: each from where it stopped, and none twice."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from time import perf_counter
 
 from clearloop.controllers import save
@@ -88,7 +89,8 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
     (run.path / "candidates.csv").unlink(missing_ok=True)
     for checkpoint in run.path.glob("checkpoint/*.safetensors"):
         checkpoint.unlink()
-    run.folder("checkpoint").rmdir()
+    with suppress(OSError):  # not there, or somebody keeps more in it
+        (run.path / "checkpoint").rmdir()
     return front
 
 

@@ -43,9 +43,7 @@ class Request:
 
     @classmethod
     def from_dict(cls, asked: dict[str, Any]) -> Self:
-        """What `to_dict` gave; an error if it is of a command that does not search."""
-        if "methods" not in asked:
-            raise ClearloopError(f"it is a run of 'clearloop {asked.get('command')}', which searches nothing")
+        """What `to_dict` gave."""
         try:
             methods = tuple(_method(name, settings) for name, settings in asked["methods"].items())
             return cls(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.files import read_text
 
 LARGEST_FILE = 256 * 1024  # bytes; the built-in tasks have about two thousand
 
@@ -29,11 +30,7 @@ def read_task(name_or_path: str | Path) -> tuple[str, str]:
     name = str(name_or_path)
     if not name.lower().endswith(".toml"):
         return _read_builtin(name), name
-    try:
-        return _decode(_read_bytes(Path(name))), name
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ClearloopError(f"{name}: cannot be read: {reason}") from error
+    return read_text(name, LARGEST_FILE), name
 
 
 def _read_builtin(name: str) -> str:
@@ -42,21 +39,6 @@ def _read_builtin(name: str) -> str:
         hint = did_you_mean(name, known) or f"; the built-in tasks are: {', '.join(known)}"
         raise ClearloopError(f"no task {quoted(name)}: neither built in nor a .toml file{hint}")
     return (files("clearloop") / "tasks" / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def _read_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise ValueError(f"a task file has at most {LARGEST_FILE // 1024} KiB")
-    return content
-
-
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")  # Windows editors put a byte-order mark first
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 text (byte {error.start})") from error
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:

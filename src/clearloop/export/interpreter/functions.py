@@ -127,4 +127,3 @@ _SPECIAL: dict[str, Callable[[Types, int], Standard]] = {
     "SEL": _sel,
     "EXPT": _expt,
 }
-STANDARD_FUNCTIONS = (*_REAL, *_SPECIAL)

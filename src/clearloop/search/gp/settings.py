@@ -1,4 +1,4 @@
-"""What an evolution is told."""
+"""How an evolution breeds: sizes and shares."""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from clearloop.bench.course import Course
@@ -50,14 +51,27 @@ def test_a_bench_that_is_killed_goes_on_and_repeats_nothing(run: Run, here: Path
     assert {file: file.stat().st_mtime_ns for file in finished} == finished
     assert len(list(kept.glob("*.json"))) == 4
 
-    again = run("bench", *SMALL, "--out", "dask", "--engine", "dask")
-    assert again.code == 0, again.err
+    _lose_a_worker(here)
     for name in ("table.csv", "controllers/best-fpsrl-1.json"):
         assert (here / "dask" / name).read_bytes() == (here / "killed" / name).read_bytes()
     _check_table(here / "killed")
     _check_show(run)
     _check_refusals(run)
     _check_more(run, here)
+
+
+def _lose_a_worker(here: Path) -> None:
+    """A bench on a cluster, of which one worker is killed while all are at work."""
+    process = start(*SMALL, "--out", "dask", "--engine", "dask")
+    while not list((here / "dask").glob("models/*/published.json")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    workers = [
+        child for child in psutil.Process(process.pid).children() if "spawn_main" in str(child.cmdline())
+    ]
+    workers[0].kill()
+    assert len(list((here / "dask").glob("experiments/*.json"))) < 4
+    assert process.wait() == 0
 
 
 def _check_show(run: Run) -> None:

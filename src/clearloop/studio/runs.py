@@ -7,6 +7,7 @@ from time import time
 from typing import Any
 
 from clearloop.errors import ClearloopError
+from clearloop.files import file_name
 from clearloop.report.sentences import headline, rounded
 from clearloop.runs import Front, RunDirectory, read_trust
 from clearloop.runs.ledger import Found
@@ -24,7 +25,7 @@ class Runs:
 
     def free_name(self, task: str) -> str:
         """`cartpole-3`: nothing has it yet."""
-        stem, number = checked_name(task[:60], "a task"), 1
+        stem, number = file_name(task), 1
         while (self.folder / f"{stem}-{number}").exists():
             number += 1
         return f"{stem}-{number}"

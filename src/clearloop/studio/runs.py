@@ -1,6 +1,7 @@
 """The folder of runs: what each came to, its front, its report."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
@@ -91,9 +92,10 @@ class Runs:
             return False
 
     def _candidates(self, name: str) -> Sequence[dict[str, Any]]:
-        """What a search that is going on has found so far."""
-        file = inside(self.folder, name, "candidates.csv")
-        if not file.exists():
+        """What a search that is going on has found so far; nothing before the first, and after the end."""
+        try:
+            found = read_table(inside(self.folder, name, "candidates.csv"), Found)
+        except ClearloopError:
             return []
         return [
             {
@@ -105,7 +107,7 @@ class Runs:
                 "formula": rounded(row.formula),
                 "pick": False,
             }
-            for row in read_table(file, Found)
+            for row in found
         ]
 
 
@@ -125,5 +127,9 @@ def _front(front: Front) -> list[dict[str, Any]]:
 
 
 def _latest(folder: Path) -> float:
-    """When something in it last changed."""
-    return max((path.stat().st_mtime for path in folder.glob("*")), default=0.0)
+    """When something in it last changed. What is being written is hidden, and may be gone at any time."""
+    changed = [0.0]
+    for path in folder.glob("[!.]*"):
+        with suppress(OSError):
+            changed.append(path.stat().st_mtime)
+    return max(changed)

@@ -13,7 +13,6 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_process import LISTENING, posix
 
-
 PLANTLESS = (
     'name = "log"\ndt = 1.0\ndiscount = 0.9\nhorizon = 5\n[states]\nx = {}\n'
     '[actions]\nu = { limits = [0, 1] }\n[reward]\nexpression = "-x"\n'

@@ -1,11 +1,29 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and names for them."""
 
 from pathlib import Path
 
 import pytest
 
 from clearloop.errors import ClearloopError
-from clearloop.files import read_text, whole_file
+from clearloop.files import file_name, read_text, whole_file
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("cartpole", "cartpole"),
+        ("my_plant-2.1", "my_plant-2.1"),
+        ("Kühlkreis №1, Öl", "Kuhlkreis-No1-Ol"),
+        ("a/../b\\c", "a-..-b-c"),
+        ("../.hidden ", "hidden"),
+        ("温度", "unnamed"),
+        ("", "unnamed"),
+        ("ab" * 29 + "c ...d", "ab" * 29 + "c"),
+    ],
+)
+def test_any_text_has_a_name_that_every_file_system_takes(text: str, name: str) -> None:
+    assert file_name(text) == name
+    assert file_name(name) == name
 
 
 def test_a_file_takes_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:

@@ -14,6 +14,18 @@ def quoted(name: str) -> str:
     return repr(name if len(name) <= LONGEST_QUOTE else name[: LONGEST_QUOTE - 1] + "…")
 
 
+def check_range(settings: object, names: str, least: float, most: float = 100_000) -> None:
+    """An error for the first of these fields with a number that is out of range; None is no number."""
+    for name in names.split():
+        value = getattr(settings, name)
+        several = value.values() if isinstance(value, dict) else value
+        numbers = tuple(several) if isinstance(value, dict | tuple) else (value,)
+        if not all(least <= number <= most for number in numbers if number is not None):
+            found = ", ".join(map(str, numbers))
+            kind = type(settings).__name__.lower()
+            raise ClearloopError(f"{kind}: {name} = {found}: expected from {least:,g} to {most:,g}")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Text to append to an error: `; did you mean 'discount'?`, or nothing."""
     from difflib import get_close_matches

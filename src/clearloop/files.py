@@ -1,7 +1,9 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and names for them."""
 
 import json
 import os
+import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +12,13 @@ from typing import Any, BinaryIO
 from clearloop.errors import ClearloopError
 
 LARGEST_JSON = 64 * 1024 * 1024  # bytes of a file that we wrote ourselves
+LONGEST_NAME = 60
+
+
+def file_name(text: str) -> str:
+    """For what people call `text`: ASCII letters, digits, `.`, `_` and `-`; two texts may have the same."""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("._-")[:LONGEST_NAME].rstrip("._-") or "unnamed"
 
 
 @contextmanager

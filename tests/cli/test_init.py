@@ -64,16 +64,16 @@ def test_actions_that_take_only_some_values(run: Run, folder: Path) -> None:
         "relay input": rng.choice([0.0, 24.0], 500), "gear input": rng.integers(1, 6, 500),
         "valve input": rng.uniform(0, 1, 500), "level": rng.normal(size=500),
     }  # fmt: skip
-    pl.DataFrame(columns).write_csv(folder / "some.csv")
+    pl.DataFrame(columns).write_csv(folder / "Öl stand.csv")
     actions = [word for name in ("relay", "gear", "valve") for word in ("--action", f"{name} input")]
     given = ["--dt", "1", "--setpoint", "level=0"]
-    assert run("init", "some.csv", *given, *actions).code == 0
-    found = Task.load("some.toml").actions
+    assert run("init", "Öl stand.csv", *given, *actions).code == 0
+    found = Task.load("Ol-stand.toml").actions
     assert [(action.limits, action.step) for action in found.values()] == [
         ((0.0, 24.0), 24.0), ((1.0, 5.0), 1.0), ((0.0, 1.0), None),
     ]  # fmt: skip
-    assert run("init", "some.csv", *given, *actions, "--limits", "relay_input=0,30", "--force").code == 0
-    assert Task.load("some.toml").actions["relay_input"].step is None
+    assert run("init", "Öl stand.csv", *given, *actions, "--limits", "relay_input=0,30", "--force").code == 0
+    assert Task.load("Ol-stand.toml").actions["relay_input"].step is None
 
 
 @pytest.mark.usefixtures("folder")

@@ -13,11 +13,19 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_process import LISTENING, posix
 
+PLANTLESS = (
+    'name = "log"\ndt = 1.0\ndiscount = 0.9\nhorizon = 5\n[states]\nx = {}\n'
+    '[actions]\nu = { limits = [0, 1] }\n[reward]\nexpression = "-x"\n'
+)
+
 
 @posix
-def test_it_says_where_it_is_and_stops_on_ctrl_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("options", "task"), [((), "cartpole"), (("--task", "log.toml"), "log")])
+def test_it_says_where_it_is_and_stops_on_ctrl_c(tmp_path: Path, options: tuple[str, ...], task: str) -> None:
+    (tmp_path / "log.toml").write_text(PLANTLESS)
     process = subprocess.Popen(
-        [sys.executable, "-c", LISTENING, "studio", str(tmp_path / "runs"), "--port", "0"],
+        [sys.executable, "-c", LISTENING, "studio", "runs", "--port", "0", *options],
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -28,7 +36,7 @@ def test_it_says_where_it_is_and_stops_on_ctrl_c(tmp_path: Path) -> None:
         assert found is not None
         assert process.stdout.readline() == "Stop       Ctrl-C\n"
         with urllib.request.urlopen(f"{found[1]}api/state") as answer:  # noqa: S310 - our own
-            assert b'"default_task":"cartpole"' in answer.read()
+            assert f'"default_task":"{task}"' in answer.read().decode()
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=60)
     finally:

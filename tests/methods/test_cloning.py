@@ -40,9 +40,3 @@ def test_both_clones_do_as_the_log_did() -> None:
 def test_of_random_actions_there_is_nothing_to_clone() -> None:
     with pytest.raises(ClearloopError, match="cloning: there is nothing to clone: The actions look random"):
         begin(RANDOM)
-
-
-@pytest.mark.parametrize("settings", [{"hidden": 0}, {"epochs": 0}, {"held_out": 1}])
-def test_settings_that_cannot_work_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(ClearloopError, match="cloning: expected hidden and epochs"):
-        Cloning(**settings)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from clearloop.controllers import encode, to_json
 from clearloop.data import Batch
-from clearloop.errors import ClearloopError
 from clearloop.methods import Problem, learn
 from clearloop.methods.evolving import Sample
 from clearloop.methods.fpsrl import FPSRL, RuleForm
@@ -141,9 +140,3 @@ def test_what_is_found_is_what_was_evaluated() -> None:
         again = encode([candidate.controller], problem.task, history=problem.history, dtype=np.float32)
         assert problem.penalties(again, starts=16)[0] == pytest.approx(candidate.penalty, rel=1e-6)
     assert search.best == candidates[0].penalty
-
-
-@pytest.mark.parametrize("rules", [(), (0,), (2, -1)])
-def test_counts_start_at_one(rules: tuple[int, ...]) -> None:
-    with pytest.raises(ClearloopError, match="fpsrl: rules"):
-        FPSRL(rules=rules).begin(PROBLEMS["plain"], rng=np.random.default_rng(0))

@@ -156,14 +156,11 @@ def test_it_reads_the_past_and_the_distance_from_the_setpoint() -> None:
     np.testing.assert_allclose(search.steps.after[:, 4:], search.steps.action)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"levels": 1}, {"iterations": 0}, {"epochs": 0}, {"hidden": (3, 0)}, {"decay": -1e-9}]
-)
-def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(
-        ClearloopError, match=r"nfq: (levels must be at least 2|decay = -1e-09: must not be negative)"
-    ):
-        NFQ(**wrong)
+def test_not_every_combination_of_actions_can_be_compared() -> None:
+    task, u, v = make_task(2, 2), np.eye(2), np.eye(2)
+    problem = make_problem(task, make_log(task, u, v), make_model(task, u, v))
+    with pytest.raises(ClearloopError, match="nfq: levels = 65: 4,225 combinations of actions"):
+        NFQ(levels=65).begin(problem, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from clearloop.evaluation import evaluate
 from clearloop.methods import Problem, learn, snapshot
 from clearloop.methods.linear_model import identify
 from clearloop.methods.pid import PID, PIDSearch
+from clearloop.methods.ziegler_nichols import Critical
 from clearloop.plants.exploration import make_batch
 from clearloop.search.pso import PSO
 from clearloop.surrogate import Surrogate
@@ -176,3 +177,13 @@ def test_two_actions_each_get_their_loop() -> None:
     (candidate,) = search.candidates()
     assert isinstance(candidate.controller, Controller)
     assert [len(output.loops) for output in candidate.controller.outputs.values()] == [1, 1]
+
+
+def test_no_window_is_longer_than_a_controller_can_have() -> None:
+    task, u, v = make_task(1, symmetric=True), np.eye(1), np.eye(1)
+    problem = make_problem(task, make_log(task, u, v), make_model(task, u, v))
+    search = PID().begin(problem, rng=np.random.default_rng(0))
+    search.closed = [Critical("x0", "u0", 1.0, 90.0)]
+    problem.task = make_task(1, symmetric=True, horizon=1_000_000)
+    controller = search._controller(search._bounds[:, 1])
+    assert controller.outputs["u0"].loops[0].window == 10_000

@@ -85,6 +85,6 @@ def test_weights_in_files_have_four_digits() -> None:
         assert all(number == float(f"{number:.4g}") for number in numbers)
 
 
-def test_layers_have_neurons() -> None:
-    with pytest.raises(ClearloopError, match="psonn: hidden"):
-        PSONN(hidden=(3, 0)).begin(PROBLEMS["plain"], rng=np.random.default_rng(0))
+def test_a_network_has_no_more_weights_than_a_descent_can_learn_the_shape_of() -> None:
+    with pytest.raises(ClearloopError, match="a controller of 10,602 parameters is too large"):
+        PSONN(hidden=(100, 100)).begin(PROBLEMS["plain"], rng=np.random.default_rng(0))

@@ -29,6 +29,8 @@ def test_the_horizon_follows_the_tasks() -> None:
         run="..", outputs=("u0",), horizon=20, hold=1, particles=5, rounds=2, members=3, seed=0
     )
     assert other == expected
+    far = PSOP().planner(make_task(2, horizon=1_000_000), seed=0)
+    assert (far.horizon, far.hold) == (10_000, 1_000)
 
 
 def test_its_one_round_tries_it_on_a_model_that_it_does_not_plan_with() -> None:

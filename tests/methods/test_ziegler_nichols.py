@@ -169,3 +169,8 @@ def test_a_gain_just_below_the_limits_is_critical(ratios: dict[float, float], ex
     nothing = np.zeros(2)
     trials = [Trial("x", "u", gain, 20.0, ratio, nothing, nothing) for gain, ratio in ratios.items()]
     assert _is_bracketed(trials) is expected
+
+
+def test_a_slow_loop_gets_the_longest_window_that_there_is() -> None:
+    assert Critical("x0", "u0", 1.0, 9_000.0).loop().window == 3_000
+    assert Critical("x0", "u0", 1.0, 90_000.0).loop().window == 10_000

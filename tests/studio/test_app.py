@@ -158,6 +158,20 @@ def test_a_damaged_run_spoils_nothing(studio: Studio, client: TestClient, folder
     assert client.get("/api/controllers?task=cartpole").status_code == 200
 
 
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
+def test_files_of_a_run_may_come_and_go(studio: Studio, client: TestClient, folder: Path) -> None:
+    run = studio.runs.folder / "going"
+    run.mkdir(parents=True)
+    description = json.loads((folder / "pushed" / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(description | {"status": "running"}))
+    (run / "candidates.csv").symlink_to("gone")  # as if after it was listed
+    (listed,) = client.get("/api/runs").json()
+    assert (listed["status"], listed["front"]) == ("running", [])
+    os.utime(run / "run.json", (0, 0))
+    (run / ".run.json.1.partial").touch()
+    assert client.get("/api/runs").json()[0]["status"] == "stopped"
+
+
 def test_a_batch_is_taken_if_the_task_can_read_it(studio: Studio, client: TestClient) -> None:
     text = made()
     answer = client.post("/api/batches?task=cartpole&name=mine", content=text)

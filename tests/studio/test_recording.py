@@ -11,6 +11,7 @@ from clearloop.errors import ClearloopError
 from clearloop.studio.batches import Batches
 from clearloop.studio.drivers import Automatic
 from clearloop.studio.recording import Recorder
+from clearloop.studio.runs import Runs
 from clearloop.studio.sensors import Faults
 from clearloop.studio.session import Session
 from tests.studio.test_session import LAWS, PUBLISHED, STAGES
@@ -138,3 +139,11 @@ def test_two_who_record_at_the_same_time_get_names_of_their_own(tmp_path: Path) 
             batches.take(upload, name, recorder.task)
     assert batches.take(upload, "mine", recorder.task)["rows"] == recorder.transitions
     assert Batches(tmp_path).free_name("cartpole") == "cartpole-play-2"
+
+
+def test_names_of_tasks_that_are_no_names_of_files_are_told_apart_by_numbers(tmp_path: Path) -> None:
+    batches, runs = Batches(tmp_path), Runs(tmp_path)
+    names = [batches.free_name(task) for task in ("Kühl kreis", "Kuhl/kreis")]
+    assert names == ["Kuhl-kreis-play-1", "Kuhl-kreis-play-2"]
+    (tmp_path / runs.free_name("Kühl kreis")).mkdir()
+    assert runs.free_name("Kuhl/kreis") == "Kuhl-kreis-2"

@@ -9,6 +9,7 @@ from clearloop.errors import ClearloopError
 from clearloop.surrogate import BEST, PUBLISHED, Surrogate, Track
 from clearloop.surrogate.reward import KnownReward, LearnedReward
 from clearloop.surrogate.steps import Steps
+from clearloop.task import Task
 
 from .conftest import learn
 from .models import CARTPOLE, CARTPOLE_BY_COLUMN, QUICK, tank_log
@@ -45,6 +46,15 @@ def test_a_learned_reward_sees_the_step_without_what_failure_alters(by_column: S
         blind = (network.weights[0] == 0).all(axis=0)
         # θ θ̇ ρ ρ̇ after the step, the same and the force before, setpoints, which never vary
         assert blind.tolist() == [False, True, False, True] + 5 * [False] + 4 * [True]
+
+
+def test_where_nothing_is_to_be_predicted_there_is_no_model() -> None:
+    task = Task.from_toml(
+        'name = "wind"\ndt = 1.0\ndiscount = 0.9\nhorizon = 5\n[states]\nwind = { external = true }\n'
+        '[actions]\nu = { limits = [0, 1] }\n[reward]\nexpression = "-abs(wind)"\n'
+    )
+    with pytest.raises(ClearloopError, match="task 'wind': there is nothing to predict"):
+        learn(task, tank_log(), QUICK)
 
 
 def test_tracks_of_the_design() -> None:

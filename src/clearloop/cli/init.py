@@ -1,6 +1,5 @@
 """`clearloop init`: from a log that nobody has explained yet to a task file."""
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,10 +68,10 @@ def init(
     from clearloop.data.planning import make_plan, remember
     from clearloop.data.roles import guess_roles
     from clearloop.data.survey import survey
-    from clearloop.files import whole_file
+    from clearloop.files import file_name, whole_file
     from clearloop.task import Task
 
-    target = out or Path(re.sub(r"[^\w-]+", "_", Path(log.removeprefix("minari:")).stem).strip("_") + ".toml")
+    target = out or Path(file_name(Path(log.removeprefix("minari:")).stem) + ".toml")
     _check_target(target, force)
     goals = [goal_of(text) for text in goal or ()]
     wishes = Wishes(

@@ -1,6 +1,5 @@
 """`clearloop learn`."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from clearloop.cli.refusal import answer
 from clearloop.cli.resumption import Given, go_on
 from clearloop.cli.settings import configure
 from clearloop.errors import ClearloopError
+from clearloop.files import file_name
 
 if TYPE_CHECKING:
     from clearloop.data import Batch
@@ -87,7 +87,7 @@ def learn(
 
     the_task = Task.load(task)
     given = Given(tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()), value)
-    run = RunDirectory(out or Path("runs") / _file_name(the_task.name))
+    run = RunDirectory(out or Path("runs") / file_name(the_task.name))
     if resume and run.exists:
         request, batch = go_on(run, the_task, given)
     else:
@@ -169,7 +169,3 @@ def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: boo
     if report.severity == "warning":
         say(report.verdict, err=True)
     return answer(", ".join(request.data), report.refusals, force=force)
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", text).strip(".-") or "run"

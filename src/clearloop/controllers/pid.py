@@ -14,8 +14,13 @@ from clearloop.expression import Variable
 from clearloop.programs.features import Features
 from clearloop.task.tables import Table, Text, expecting
 
+LONGEST_WINDOW = 10_000
+
 Window = Annotated[
-    int, Strict(), Field(ge=1, le=10_000), expecting("a whole number of steps from 1 to 10,000")
+    int,
+    Strict(),
+    Field(ge=1, le=LONGEST_WINDOW),
+    expecting(f"a whole number of steps from 1 to {LONGEST_WINDOW:,}"),
 ]
 
 

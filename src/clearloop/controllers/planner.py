@@ -19,7 +19,9 @@ from clearloop.programs.features import Features
 from clearloop.task import Task
 from clearloop.task.tables import Text, expecting
 
-Count = Annotated[int, Strict(), Field(ge=1, le=10_000), expecting("a whole number from 1 to 10,000")]
+MOST = 10_000
+
+Count = Annotated[int, Strict(), Field(ge=1, le=MOST), expecting(f"a whole number from 1 to {MOST:,}")]
 Share = Annotated[float, Strict(), Field(ge=0.0, le=1.0), expecting("a number from 0 to 1")]
 Seed = Annotated[int, Strict(), Field(ge=0, lt=2**32), expecting("a whole number from 0 to 4,294,967,295")]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from clearloop.controllers import Controller, NetworkController
 from clearloop.data.episodes import split_rows
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, check_range
 from clearloop.evaluation import evaluate
 from clearloop.explanation import Explanation, explain
 from clearloop.explanation.signals import Signals
@@ -34,10 +34,9 @@ class Cloning(Method):
     """share of the batch that tells when the network is best"""
 
     def __post_init__(self) -> None:
-        if min(self.hidden, self.epochs) < 1 or not 0 < self.held_out < 1:
-            raise ClearloopError(
-                "cloning: expected hidden and epochs from 1 on, and a share held_out between 0 and 1"
-            )
+        check_range(self, "hidden", 1, 1_000)
+        check_range(self, "epochs", 1)
+        check_range(self, "held_out", 0.001, 0.999)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "CloningSearch":
         return CloningSearch(problem, self, rng)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clearloop.controllers import Controller
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import Policies
 from clearloop.methods.method import Candidate, Search, State
 from clearloop.methods.problem import Floats, Problem
@@ -50,6 +50,12 @@ class Rounds:
     """of the budget for the final"""
     explore_share: float = 0.5
     """of the budget, at the beginning, in which ladders of islands start anew when they no longer progress"""
+
+    def __post_init__(self) -> None:
+        check_range(self, "race promoted tune score final", 1)
+        check_range(self, "polished polishings", 0)
+        check_range(self, "final_share", 0, 0.99)
+        check_range(self, "explore_share", 0, 1)
 
 
 class Language(Grammar):

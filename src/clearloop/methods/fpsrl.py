@@ -10,7 +10,7 @@ import numpy as np
 
 from clearloop.controllers import Fuzzy
 from clearloop.controllers.fuzzy import NARROWEST
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import FUZZY, Policies
 from clearloop.methods.method import Method
 from clearloop.methods.problem import Floats, Problem
@@ -32,8 +32,9 @@ class FPSRL(Method):
     stages: Stages = Stages()
 
     def __post_init__(self) -> None:
-        if not self.rules or min(self.rules) < 1:
-            raise ClearloopError(f"fpsrl: rules = {self.rules}: expected counts of rules, from 1 on")
+        if not self.rules:
+            raise ClearloopError("fpsrl: rules: expected one count or more")
+        check_range(self, "rules", 1, 1_000)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
         return Swarming(problem, [RuleForm(problem, rules) for rules in self.rules], self.stages, rng=rng)

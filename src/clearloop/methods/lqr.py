@@ -18,7 +18,7 @@ from clearloop.controllers import Controller, Equation, Linear, encode
 from clearloop.controllers.reading import check_names
 from clearloop.data import Batch
 from clearloop.data.cells import Floats
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, check_range
 from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, identify
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
@@ -41,6 +41,10 @@ class LQR(Method):
     """weight of an action at its limits against a process variable at its size, where r does not say"""
 
     name: ClassVar[str] = "lqr"
+
+    def __post_init__(self) -> None:
+        check_range(self, "q", 0, 1e30)
+        check_range(self, "r caution", 1e-30, 1e30)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "LQRSearch":  # noqa: ARG002
         return LQRSearch(problem, self)
@@ -122,8 +126,6 @@ def _weights(model: LinearModel, wanted: tuple[str, ...], settings: LQR) -> tupl
         settings.r.get(n, settings.caution / unit**2)
         for n, unit in zip(task.action_names, units[count:], strict=True)
     ]
-    if min(q) < 0 or min(r) <= 0:
-        raise ClearloopError("lqr: weights q must not be negative, and weights r must be more than 0")
     return np.array(q), np.array(r)
 
 

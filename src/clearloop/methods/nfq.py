@@ -12,13 +12,15 @@ it tells differences that squared errors lose beside the abyss of failure; and n
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from clearloop.controllers import GreedyQ, encode
+from clearloop.controllers.greedy import MOST_CHOICES
 from clearloop.data.cells import Floats
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, check_range
 from clearloop.evaluation.experience import Experience, as_errors, experience, total, with_mirror_image
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
@@ -52,12 +54,10 @@ class NFQ(Method):
     needs_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.levels < 2 or min(self.iterations, self.epochs, *self.hidden) < 1:
-            raise ClearloopError(
-                "nfq: levels must be at least 2; hidden units, iterations and epochs at least 1"
-            )
-        if self.decay < 0:
-            raise ClearloopError(f"nfq: decay = {self.decay:g}: must not be negative")
+        check_range(self, "hidden", 1, 1_000)
+        check_range(self, "levels", 2, MOST_CHOICES)
+        check_range(self, "iterations epochs", 1)
+        check_range(self, "decay", 0, 1)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "NFQSearch":
         each = len(problem.starts[:SCORED]) * problem.members * problem.task.horizon
@@ -80,6 +80,11 @@ class NFQSearch(Search):
 
         self.problem, self.settings = problem, settings
         self.grid = [_grid(action, settings.levels) for action in problem.task.actions.values()]
+        if (count := prod(map(len, self.grid))) > MOST_CHOICES:
+            raise ClearloopError(
+                f"nfq: levels = {settings.levels}: {count:,} combinations of actions, "
+                f"of which at most {MOST_CHOICES:,} can be compared"
+            )
         self.steps = _experience(problem)
         self.scaling = Scaling.of(self.steps.pairs)
         low, high = self.steps.reward.min(), self.steps.reward.max()

@@ -20,7 +20,7 @@ import numpy as np
 from clearloop.controllers import encode, pid
 from clearloop.data.cells import Floats
 from clearloop.data.setpoints import usual_setpoints
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, check_range
 from clearloop.methods.linear_model import identify
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
@@ -52,6 +52,11 @@ class PID(Method):
 
     name: ClassVar[str] = "pid"
     needs_model: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_range(self, "watched", 1, 100)
+        check_range(self, "push", 1e-6, 10)
+        check_range(self, "rounds starts", 1)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "PIDSearch":
         return PIDSearch(problem, self, rng)
@@ -118,7 +123,8 @@ class PIDSearch(Search):
     @property
     def _bounds(self) -> Floats:
         """[2 L + A or 2 L, 2] of the logarithms of weights, then of windows; then of biases."""
-        weights, windows = math.log(WEIGHTS), math.log(max(2, self.problem.task.horizon))
+        longest = min(max(2, self.problem.task.horizon), pid.LONGEST_WINDOW)
+        weights, windows = math.log(WEIGHTS), math.log(longest)
         loops = [[-weights, weights]] * len(self.closed) + [[0.0, windows]] * len(self.closed)
         return np.vstack([loops, self.problem.task.action_limits[: len(self.rest)]])
 

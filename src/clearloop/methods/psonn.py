@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from clearloop.controllers import NetworkController
-from clearloop.errors import ClearloopError
+from clearloop.errors import check_range
 from clearloop.kernels.layout import NETWORK, TANH, Policies
 from clearloop.methods.method import Method
 from clearloop.methods.problem import Floats, Problem
@@ -30,8 +30,7 @@ class PSONN(Method):
     stages: Stages = Stages()
 
     def __post_init__(self) -> None:
-        if min(self.hidden, default=1) < 1:
-            raise ClearloopError(f"psonn: hidden = {self.hidden}: expected counts of neurons, from 1 on")
+        check_range(self, "hidden", 1, 1_000)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
         return Swarming(problem, [NetworkForm(problem, self.hidden)], self.stages, rng=rng)

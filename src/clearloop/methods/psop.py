@@ -11,6 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from clearloop.controllers import Planner
+from clearloop.controllers.planner import MOST
+from clearloop.errors import check_range
 from clearloop.evaluation import evaluate
 from clearloop.evaluation.planning import pilot_of, with_model
 from clearloop.methods.method import Candidate, Method, Search, State
@@ -40,11 +42,15 @@ class PSOP(Method):
     name: ClassVar[str] = "pso-p"
     needs_model: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        check_range(self, "horizon hold particles rounds members", 1, MOST)
+        check_range(self, "tried", 1)
+
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "PSOPSearch":
         return PSOPSearch(problem, self, rng)
 
     def planner(self, task: Task, *, seed: int) -> Planner:
-        horizon = self.horizon or math.ceil(0.6 * task.horizon)
+        horizon = self.horizon or min(math.ceil(0.6 * task.horizon), MOST)
         return Planner(
             run=RUN,
             outputs=task.action_names,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clearloop.controllers import Controller
+from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import Policies
 from clearloop.methods.evolving import Sample
 from clearloop.methods.method import Candidate, Search, State
@@ -18,6 +19,7 @@ from clearloop.search.cma import CMA, Descent
 from clearloop.search.pso import PSO, Swarm
 
 DIGITS = 4
+MOST_PARAMETERS = 2_000  # of a form: a descent's covariance has the square of that
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class Stage:
     descents: int
     """that are left"""
     sample: Sample
+
+    def __post_init__(self) -> None:
+        check_range(self, "until", 0, 1)
+        check_range(self, "descents sample", 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +51,12 @@ class Stages:
         Stage(0.85, 2, Sample(256, 2)),
         Stage(1.0, 2, Sample(1024, None)),
     )
+
+    def __post_init__(self) -> None:
+        if not self.descend:
+            raise ClearloopError("stages: descend: expected one or more")
+        check_range(self, "explore", 1)
+        check_range(self, "explore_share", 0, 1)
 
     def number(self, share: float) -> int:
         """Of the stage when this share of the budget is spent; 0 is the swarm's."""
@@ -124,6 +136,11 @@ class Hunt:
     """The search for the best controller of one form."""
 
     def __init__(self, form: Form, stages: Stages, rng: np.random.Generator) -> None:
+        if len(form.bounds) > MOST_PARAMETERS:
+            raise ClearloopError(
+                f"a controller of {len(form.bounds):,} parameters is too large to be searched: "
+                f"expected at most {MOST_PARAMETERS:,}"
+            )
         self.form, self.stages, self.rng = form, stages, rng
         self.stage, self.spent = 0, 0
         self.swarm = Swarm(form.bounds, stages.swarm, rng=rng)

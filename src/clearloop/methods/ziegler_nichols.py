@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from clearloop.controllers.pid import Loop
+from clearloop.controllers.pid import LONGEST_WINDOW, Loop
 from clearloop.methods.trial import Laboratory, Trial
 
 RUNGS = range(-16, 25)  # half octaves, from the gain that answers a usual deviation with the whole action
@@ -51,7 +51,7 @@ class Critical:
             kp=_short(0.6 * self.gain),
             ki=_short(1.2 * self.gain / self.period),
             kd=_short(0.075 * self.gain * self.period),
-            window=window or max(1, round(self.period / 3)),
+            window=window or min(max(1, round(self.period / 3)), LONGEST_WINDOW),
         )
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.errors import check_range
+
 Floats = NDArray[np.float64]
 
 FLATTEST = 1e-14  # of the covariance's diagonal: what lies in a wall would shrink to nothing
@@ -24,6 +26,10 @@ class CMA:
     """in every generation"""
     spread: float = 0.1
     """standard deviation of the first generation, as a share of each parameter's range"""
+
+    def __post_init__(self) -> None:
+        check_range(self, "candidates", 2)
+        check_range(self, "spread", 1e-6, 1)
 
 
 class Rates(NamedTuple):

@@ -6,6 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.errors import check_range
+
 Floats = NDArray[np.float64]
 
 
@@ -25,6 +27,11 @@ class PSO:
     """neighbours on each side in a ring"""
     fastest: float = 0.5
     """largest step, as a share of each parameter's range"""
+
+    def __post_init__(self) -> None:
+        check_range(self, "particles", 1)
+        check_range(self, "reach", 0, 1_000)
+        check_range(self, "inertia cognitive social fastest", 0, 100)
 
 
 class Swarm:

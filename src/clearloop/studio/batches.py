@@ -9,7 +9,7 @@ from typing import Any
 
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.files import read_text, whole_file
+from clearloop.files import file_name, read_text, whole_file
 from clearloop.studio.guarding import RefusedError, checked_name, inside
 from clearloop.studio.recording import Recorder
 from clearloop.task import Task
@@ -42,7 +42,7 @@ class Batches:
 
     def free_name(self, task: str) -> str:
         """`cartpole-play-3`: nothing has it yet, and nobody else gets it."""
-        stem = checked_name(task[:60], "a task") + "-play"
+        stem = file_name(task) + "-play"
         number = 1
         while self._taken(name := f"{stem}-{number}"):
             number += 1

@@ -115,4 +115,7 @@ def _entry(name: str, title: str, controller: Controller, source: str) -> dict[s
 
 
 def _age(path: Path) -> float:
-    return -path.stat().st_mtime
+    try:
+        return -path.stat().st_mtime
+    except OSError:  # it is gone
+        return 0.0

@@ -1,12 +1,14 @@
 """The folder of runs: what each came to, its front, its report."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
 from typing import Any
 
 from clearloop.errors import ClearloopError
+from clearloop.files import file_name
 from clearloop.report.sentences import headline, rounded
 from clearloop.runs import Front, RunDirectory, read_trust
 from clearloop.runs.ledger import Found
@@ -24,7 +26,7 @@ class Runs:
 
     def free_name(self, task: str) -> str:
         """`cartpole-3`: nothing has it yet."""
-        stem, number = checked_name(task[:60], "a task"), 1
+        stem, number = file_name(task), 1
         while (self.folder / f"{stem}-{number}").exists():
             number += 1
         return f"{stem}-{number}"
@@ -90,9 +92,10 @@ class Runs:
             return False
 
     def _candidates(self, name: str) -> Sequence[dict[str, Any]]:
-        """What a search that is going on has found so far."""
-        file = inside(self.folder, name, "candidates.csv")
-        if not file.exists():
+        """What a search that is going on has found so far; nothing before the first, and after the end."""
+        try:
+            found = read_table(inside(self.folder, name, "candidates.csv"), Found)
+        except ClearloopError:
             return []
         return [
             {
@@ -104,7 +107,7 @@ class Runs:
                 "formula": rounded(row.formula),
                 "pick": False,
             }
-            for row in read_table(file, Found)
+            for row in found
         ]
 
 
@@ -124,5 +127,9 @@ def _front(front: Front) -> list[dict[str, Any]]:
 
 
 def _latest(folder: Path) -> float:
-    """When something in it last changed."""
-    return max((path.stat().st_mtime for path in folder.glob("*")), default=0.0)
+    """When something in it last changed. What is being written is hidden, and may be gone at any time."""
+    changed = [0.0]
+    for path in folder.glob("[!.]*"):
+        with suppress(OSError):
+            changed.append(path.stat().st_mtime)
+    return max(changed)

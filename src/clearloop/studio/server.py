@@ -19,7 +19,9 @@ PATIENCE = 5  # seconds that open connections get when it ends
 def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> None:
     """`port` 0 takes a free one. `ready` is told the address."""
     studio = Studio(runs, task)
-    Session(studio.catalog.stage(studio.catalog.first)).step()  # compiles, where that has not been done
+    first = studio.catalog.find(studio.catalog.first)
+    if first.playable:
+        Session(first).step()  # compiles, where that has not been done
     listening = listen(port)
     complain_in_lines()
     ready(f"http://{HOST}:{listening.getsockname()[1]}/")

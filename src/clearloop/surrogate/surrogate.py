@@ -59,6 +59,11 @@ class Surrogate:
         progress: Progress | None = None,
     ) -> Self:
         """Learn from a batch; the same generator gives the same surrogate, bit by bit."""
+        if not task.predicted:
+            raise ClearloopError(
+                f"task '{task.name}': there is nothing to predict, so no model can be learned: every state "
+                "comes from outside or has a formula; what actions move must have neither"
+            )
         seed = int(rng.integers(2**32))
         lesson = Lesson.of(task, batch, track, seed)
         known = track.known_reward and task.reward_expression is not None

@@ -87,7 +87,18 @@ def test_a_task_without_a_plant_can_be_learned_from_a_log(browser: "Browser", ad
         page.get_by_text("has no plant").locator("visible=true").wait_for()
         page.keyboard.press("ArrowLeft")
     page.get_by_role("button", name="Learn from a log").click()
-    page.locator("#batch").wait_for()
+    page.get_by_text("no plant to record or make one with").locator("visible=true").wait_for()
+    assert page.locator("#batch option").count() == 0
+    assert not page.get_by_role("button", name="Go and play").is_visible()
+    start = page.get_by_role("button", name="Learn", exact=True)
+    assert start.is_disabled()
+    logged = {"name": "may", "task": "boiler", "rows": 2, "episodes": 1, "when": ""}
+    page.route("**/api/batches", lambda route: route.fulfill(json=[logged]))
+    page.keyboard.press("1")
+    page.keyboard.press("2")
+    page.locator("#batch option").wait_for(state="attached")
+    assert page.input_value("#batch") == "may"
+    assert start.is_enabled()
     page.close()
     assert complaints == []
 

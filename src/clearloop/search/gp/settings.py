@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+from clearloop.errors import ClearloopError, check_range
+
 
 @dataclass(frozen=True, kw_only=True)
 class GP:
@@ -26,6 +28,12 @@ class GP:
     """how often a structure may be promoted on an island: it is new ones that count"""
     patience: int = 12
     """rounds without progress after which a ladder starts anew, while the search explores"""
+
+    def __post_init__(self) -> None:
+        if not self.islands:
+            raise ClearloopError("gp: islands: expected one or more")
+        check_range(self, "islands population offspring tournament tries patience", 1)
+        check_range(self, "crossover fresh subtree insertion removal constants", 0, 1)
 
     @property
     def ladders(self) -> list[range]:

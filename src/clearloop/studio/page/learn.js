@@ -14,6 +14,7 @@ const OWN = ""; // the task makes a batch
 
 const NONE = "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), "
   + "or let the task make a batch of its own.";
+const PLANTLESS = "There is no log for this task yet, and no plant to record or make one with: upload one (CSV).";
 
 const safe = (file) =>
   file.replace(/\.csv$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 80);
@@ -28,9 +29,9 @@ export class Learn {
     this.file = make("input", { type: "file", accept: ".csv,text/csv", class: "unseen",
       "aria-label": "A log as CSV", onchange: () => this.#upload(this.file.files[0]) });
     this.start = make("button", { type: "submit", class: "main" }, "Learn");
-    this.none = make("div", { class: "empty", hidden: true },
-      make("p", {}, NONE),
-      button("Go and play", () => studio.go("play"), { class: "main" }));
+    this.why = make("p");
+    this.play = button("Go and play", () => studio.go("play"), { class: "main" });
+    this.none = make("div", { class: "empty", hidden: true }, this.why, this.play);
     this.form = make("form", { class: "form", onsubmit: (event) => this.#submit(event) },
       make("label", {}, make("span", {}, "Batch"), this.batch),
       make("label", {}, make("span", {}, "Method"), this.method),
@@ -64,12 +65,16 @@ export class Learn {
 
   async #list(wanted) {
     const all = (await trying(api.batches)()) ?? [];
-    const own = all.filter((one) => one.task === this.studio.task.name);
+    const { name: task, playable } = this.studio.task;
+    const own = all.filter((one) => one.task === task);
     this.none.hidden = own.length > 0;
+    this.why.textContent = playable ? NONE : PLANTLESS;
+    this.play.hidden = !playable;
     const recorded = own.map(({ name, rows, episodes }) =>
       ({ value: name, text: `${name} (${counted(rows, "transition")}, ${counted(episodes, "episode")})` }));
-    const made = { value: OWN, text: "one that the task makes itself" };
-    choices(this.batch, [...recorded, made], wanted ?? (this.batch.value || recorded[0]?.value));
+    const made = playable ? [{ value: OWN, text: "one that the task makes itself" }] : [];
+    choices(this.batch, [...recorded, ...made], wanted ?? (this.batch.value || recorded[0]?.value));
+    this.start.disabled = !this.batch.options.length;
   }
 
   async #upload(file) {
@@ -95,7 +100,7 @@ export class Learn {
   async #begin(wish) {
     this.start.disabled = true;
     const begun = await trying(api.learn)(wish);
-    this.start.disabled = false;
+    this.start.disabled = !this.batch.options.length;
     if (begun) this.progress.follow(begun.run, () => this.#begin({ ...wish, force: true }));
   }
 }

@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ def test_a_run_says_what_was_asked_and_from_what(tmp_path: Path, task: Task, bat
     run.begin(task, batch, {"command": "model", "seed": 3})
     begun = json.loads((run.path / "run.json").read_text())
     assert begun["status"] == "running"
+    date = datetime.strptime(begun["begun"], "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC)
+    assert timedelta() <= datetime.now(UTC) - date <= timedelta(minutes=10)
     assert begun["asked"] == {"command": "model", "seed": 3}
     assert begun["data"]["fingerprint"] == batch.fingerprint()
     assert Batch.load(run.path / "batch.parquet", task).fingerprint() == batch.fingerprint()

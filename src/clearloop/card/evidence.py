@@ -15,6 +15,7 @@ def evidence(subject: Subject) -> Section:
     versions = ", ".join(f"{name} {version}" for name, version in description["versions"].items())
     source = ", ".join(asked.get("data", ())) or "the plant of the task"
     rows = [
+        ["run", f"begun {description.get('begun', 'at a time that it does not say')}", ""],
         ["data", f"{data['summary']}, from {source}, seed {asked.get('seed', 0)}", data["fingerprint"]],
         ["controller", subject.file, subject.fingerprint],
         *(["export", name, digest] for name, digest in _exports(subject)),

@@ -157,6 +157,7 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
         changed = changed_settings(settings, default)
         words += [word for setting in changed for word in ("--set", f"{method}.{setting}")]
     facts = [
+        ("begun", description.get("begun", "not said")),
         ("data", f"{description['data']['summary']}, SHA-256 {description['data']['fingerprint']}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in description["versions"].items())),
     ]

@@ -5,6 +5,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -138,6 +139,7 @@ class RunDirectory:
 
 def _description(task: Task, batch: Batch, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        "begun": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "asked": dict(asked),
         "data": {"fingerprint": batch.fingerprint(), "summary": repr(batch)},
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}},

@@ -7,6 +7,7 @@ from clearloop.networks import Ensemble, Network, Progress, train
 from clearloop.surrogate.lags import difference_lags, of_states
 from clearloop.surrogate.lesson import Lesson
 from clearloop.surrogate.progress import portion
+from clearloop.surrogate.sheets import steps_beside
 from clearloop.surrogate.steps import Steps
 
 
@@ -15,14 +16,16 @@ def fit_dynamics(lesson: Lesson, *, rng: np.random.Generator, progress: Progress
 
     Those that failure alters are learned without failing steps, the others from all.
     """
-    altered = lesson.failure.altered
+    altered, training = lesson.failure.altered, lesson.training
+    if lesson.track.sheets and (beside := steps_beside(lesson.task, training, rng.spawn(1)[0])) is not None:
+        training += beside
     order: list[int] = []
     columns: list[tuple[Network, ...]] = []  # of the ensemble: a state's networks, one for each member
     lags = difference_lags(lesson.task)
     predicted = np.array([name in lesson.task.predicted for name in lesson.task.state_names])
     for states in (np.flatnonzero(predicted & ~altered), np.flatnonzero(predicted & altered)):
         if states.size:
-            windows, changes = choose_examples(lesson.training, states, altered)
+            windows, changes = choose_examples(training, states, altered)
             judges, judged = choose_examples(lesson.held_out, states, altered)
             trained = train(
                 *lesson.mirrored(windows @ lags.T, changes, sign=-1.0),

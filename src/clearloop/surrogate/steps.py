@@ -80,5 +80,9 @@ class Steps:
     def __getitem__(self, rows: Flags) -> "Steps":
         return Steps(*(array[rows] for array in vars(self).values()))
 
+    def __add__(self, others: "Steps") -> "Steps":
+        pairs = zip(vars(self).values(), vars(others).values(), strict=True)
+        return Steps(*(np.concatenate(pair) for pair in pairs))
+
     def __len__(self) -> int:
         return len(self.next)

@@ -35,6 +35,8 @@ class Track:
     reach: float | None = 1.0
     """how far a state may leave its range in the log to either side, in ranges; None: at will. Out there,
     networks only guess, and what runs off to infinity on one model would outweigh everything else"""
+    sheets: bool = True
+    """where states never leave a sheet (`sheets.py`), networks learn the way back to it"""
     mirrored: bool = True
     """a symmetric plant is also learned from the mirror image of every transition"""
 
@@ -61,6 +63,7 @@ PUBLISHED: Final = Track(
     discern=False,
     noise=1.0,
     reach=None,
+    sheets=False,
     mirrored=False,
 )
 """Sec. 4.2 of the paper, which does not say what becomes of failing steps: the dynamics do without them."""

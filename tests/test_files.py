@@ -16,8 +16,8 @@ from clearloop.files import file_name, read_text, whole_file
         ("Kühlkreis №1, Öl", "Kuhlkreis-No1-Ol"),
         ("a/../b\\c", "a-..-b-c"),
         ("../.hidden ", "hidden"),
-        ("温度", "unnamed"),
-        ("", "unnamed"),
+        ("温度", "unnamed-efbd1ec2"),
+        ("", "unnamed-00000000"),
         ("ab" * 29 + "c ...d", "ab" * 29 + "c"),
     ],
 )

@@ -22,7 +22,7 @@ def check_range(settings: object, names: str, least: float, most: float = 100_00
         numbers = tuple(several) if isinstance(value, dict | tuple) else (value,)
         if not all(least <= number <= most for number in numbers if number is not None):
             found = ", ".join(map(str, numbers))
-            kind = type(settings).__name__.lower()
+            kind = getattr(settings, "name", type(settings).__name__.lower())
             raise ClearloopError(f"{kind}: {name} = {found}: expected from {least:,g} to {most:,g}")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+from zlib import crc32
 
 from clearloop.errors import ClearloopError
 
@@ -18,7 +19,8 @@ LONGEST_NAME = 60
 def file_name(text: str) -> str:
     """For what people call `text`: ASCII letters, digits, `.`, `_` and `-`; two texts may have the same."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("._-")[:LONGEST_NAME].rstrip("._-") or "unnamed"
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("._-")[:LONGEST_NAME].rstrip("._-")
+    return plain or f"unnamed-{crc32(text.encode()):08x}"
 
 
 @contextmanager

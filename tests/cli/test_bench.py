@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,16 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pusher.toml").write_text(PUSHER)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bench of one experiment."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "pusher.toml").write_text(PUSHER)
+    command = [sys.executable, "-m", "clearloop", "bench", *SMALL[:3], "--seeds", "1", "--out", "held"]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return folder / "held"
 
 
 def start(*arguments: str) -> "subprocess.Popen[bytes]":
@@ -102,7 +113,7 @@ def _check_table(folder: Path) -> None:
 
 
 def _check_refusals(run: Run) -> None:
-    for option, value in (("--seeds", "1"), ("--budget", "3e5"), ("--seed", "1"), ("--batch", "fresh")):
+    for option, value in (("--budget", "3e5"), ("--seed", "1"), ("--batch", "fresh")):
         given = [*SMALL, "--out", "killed", "--resume", option, value]
         done = run("bench", *given)
         assert done.code == 2
@@ -120,6 +131,35 @@ def _check_more(run: Run, here: Path) -> None:
     assert [line for line in after if line.split(",")[2] != "2"] == before
     assert len(after) == len(before) + 2
     assert json.loads((here / "killed" / "run.json").read_text())["asked"]["seeds"] == 3
+    assert run("bench", "pusher.toml", "--out", "killed", "--resume", "--seeds", "2").code == 0
+    assert (here / "killed" / "table.csv").read_text().splitlines() == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("run.json", '"seeds": 1', '"seeds": Infinity', "held: cannot go on: run.json: damaged"),
+        ("run.json", '"seeds": 1', '"seeds": 0', "held: cannot go on: run.json: damaged"),
+        ("run.json", '"shared"', '"mine"', "held: cannot go on: run.json: damaged"),
+        ("run.json", '"track": "best"', '"track": "worst"', "held: cannot go on: run.json: damaged"),
+        ("run.json", '"versions": {', '"versions": [], "x": {', "run.json: damaged"),
+        ("experiments/best-lqr-0.json", '"scores"', '"x"', "best-lqr-0.json: damaged: delete it"),
+    ],
+)
+def test_damaged_files_are_one_line(
+    run: Run, here: Path, small: Path, file: str, old: str, new: str, message: str
+) -> None:
+    shutil.copytree(small, here / "held")
+    text = (here / "held" / file).read_text()
+    assert old in text
+    (here / "held" / file).write_text(text.replace(old, new))
+    (here / "held" / "table.csv").unlink()
+    text = (here / "held" / "run.json").read_text()
+    (here / "held" / "run.json").write_text(text.replace('"finished"', '"interrupted"'))
+    done = run("bench", "pusher.toml", "--out", "held", "--resume")
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") <= 2
 
 
 def test_a_bench_and_a_run_do_not_go_on_as_each_other(run: Run, here: Path) -> None:
@@ -139,8 +179,8 @@ def test_a_bench_and_a_run_do_not_go_on_as_each_other(run: Run, here: Path) -> N
         assert f"holds a run of 'clearloop {command}', and that cannot go on here" in done.err
 
 
-def test_only_one_process_works_on_a_bench(run: Run, here: Path) -> None:
-    assert run("bench", *SMALL[:3], "--seeds", "1", "--out", "held").code == 0
+def test_only_one_process_works_on_a_bench(run: Run, here: Path, small: Path) -> None:
+    shutil.copytree(small, here / "held")
     with RunDirectory(here / "held").held():
         done = run("bench", "pusher.toml", "--out", "held", "--resume", "--seeds", "2")
     assert done.code == 2

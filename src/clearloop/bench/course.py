@@ -40,10 +40,11 @@ class Bench:
     def from_dict(cls, asked: dict[str, Any]) -> Self:
         """What `to_dict` gave."""
         request = Request.from_dict(asked)
-        try:
-            return cls(request=request, seeds=int(asked["seeds"]), fresh=asked["batch"] == "fresh")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ClearloopError("run.json: damaged: it does not say what was asked") from error
+        seeds, batch = asked.get("seeds"), asked.get("batch")
+        known = isinstance(seeds, int) and seeds > 0 and batch in ("shared", "fresh")
+        if not (known and request.track in ("both", *TRACKS)):
+            raise ClearloopError("run.json: damaged: it does not say what was asked")
+        return cls(request=request, seeds=int(asked["seeds"]), fresh=batch == "fresh")
 
     @property
     def tracks(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clearloop.bench.experiment import Parcel
+from clearloop.errors import ClearloopError
 from clearloop.files import read_json, whole_file
 from clearloop.runs import RunDirectory
 
@@ -31,6 +32,8 @@ class Store:
 
     def scores(self, key: str) -> dict[str, Any]:
         scores: dict[str, Any] = read_json(self._scores(key))
+        if not (isinstance(scores, dict) and scores.keys() >= {"seconds", "steps", "scores"}):
+            raise ClearloopError(f"{self._scores(key)}: damaged: delete it, and go on with --resume")
         return scores
 
     def published(self, key: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from clearloop.cli.bench_table import print_bench
 from clearloop.cli.learn import find_methods
 from clearloop.cli.model import find_batch, find_track
 from clearloop.cli.options import Json, parse_budget
-from clearloop.cli.terminal import InterruptedRunError, count, progress
+from clearloop.cli.terminal import InterruptedRunError, progress
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -108,14 +108,19 @@ def bench(
     if resume and run.exists:
         asked = go_on(run, the_task, given)
     else:
+        if resume:
+            typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
         asked = make_bench(task, given)
         run = RunDirectory.claim(out)
         run.begin(the_task, find_batch(the_task, [], asked.request.seed), asked.to_dict())
-    course = Course(asked, the_task, Store(run))
-    if run.describe()["status"] != "finished" or course.done < course.total:
-        agreement.check_version(run, run.describe()["versions"])
+    course, begun = Course(asked, the_task, Store(run)), run.describe()
+    tabled = begun["status"] == "finished" and begun["asked"]["seeds"] == asked.seeds
+    if not tabled or course.done < course.total:
+        agreement.check_version(run, begun["versions"])
         with closing(start()) as workers:
-            carry_out(run, course, workers)
+            words = ["clearloop", "bench", task, "--out", str(out), "--resume"]
+            again = shlex.join(words if engine == "local" else [*words, "--engine", engine])
+            carry_out(run, course, workers, again)
     print_bench(run, as_json)
 
 
@@ -124,14 +129,15 @@ def make_bench(task: str, given: Given) -> "Bench":
     from clearloop.bench.course import Bench
     from clearloop.runs import Request
 
-    batch, track = given.batch or "shared", given.track or "best"
+    batch = "shared" if given.batch is None else given.batch
+    track = "best" if given.track is None else given.track
     if batch not in ("shared", "fresh"):
         raise ClearloopError(f"--batch {batch}: expected shared or fresh")
     request = Request(
         command="bench",
         task=task,
         methods=tuple(find_methods(given.methods or ALL)),
-        budget=parse_budget(given.budget or "standard"),
+        budget=parse_budget("standard" if given.budget is None else given.budget),
         track=track if track == "both" else find_track(track).name,
         seed=given.seed or 0,
     )
@@ -139,13 +145,16 @@ def make_bench(task: str, given: Given) -> "Bench":
 
 
 def go_on(run: "RunDirectory", task: "Task", given: Given) -> "Bench":
-    """What was asked, perhaps with more experiments now; an error that names what does not agree with it."""
+    """What was asked, perhaps with more or fewer experiments now; an error that names what does not agree."""
     from clearloop.bench.course import Bench
     from clearloop.runs import agreement
 
     description = run.describe()
     agreement.check_command(run, description["asked"], "bench")
-    bench = Bench.from_dict(description["asked"])
+    try:
+        bench = Bench.from_dict(description["asked"])
+    except ClearloopError as error:
+        raise ClearloopError(f"{run.path}: cannot go on: {error}") from error
     agreement.check_task(run, description["task"], task)
     begun, names = bench.to_dict(), tuple(method.name for method in bench.request.methods)
     if given.methods:
@@ -155,8 +164,6 @@ def go_on(run: "RunDirectory", task: "Task", given: Given) -> "Bench":
     for option, value in (("track", given.track), ("seed", given.seed), ("batch", given.batch)):
         if value is not None:
             agreement.check_option(run, f"--{option}", begun[option], value)
-    if given.seeds is not None and given.seeds < bench.seeds:
-        agreement.check_option(run, "--seeds", bench.seeds, given.seeds)
     return replace(bench, seeds=given.seeds or bench.seeds)
 
 
@@ -173,22 +180,18 @@ def find_engine(name: str) -> "Callable[[], Engine]":
     raise ClearloopError(f"--engine {name}: expected local, dask, or dask:ADDRESS of a scheduler")
 
 
-def carry_out(run: "RunDirectory", course: "Course", engine: "Engine") -> None:
-    """From the beginning, or from where it stopped, to the tables."""
+def carry_out(run: "RunDirectory", course: "Course", engine: "Engine", again: str) -> None:
+    """From the beginning, or from where it stopped, to the tables. `again`: the command that goes on."""
     from clearloop.bench.tables import write_tables
 
     with run.held():
-        run.go_on()
-        run.mark("running", asked=course.bench.to_dict())
+        run.go_on(asked=course.bench.to_dict())
         try:
             _carry_out(course, engine)
         except KeyboardInterrupt as stop:
             run.mark("interrupted")
-            task, out = (shlex.quote(str(word)) for word in (course.bench.request.task, run.path))
-            raise InterruptedRunError(
-                f"interrupted, with {count(course.done, 'experiment')} done;"
-                f" to go on: clearloop bench {task} --out {out} --resume"
-            ) from stop
+            done = f"{course.done} of {course.total} pieces of work"
+            raise InterruptedRunError(f"interrupted, with {done} done; to go on: {again}") from stop
         write_tables(run, course)
         run.mark("finished")
 

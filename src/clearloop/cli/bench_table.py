@@ -46,10 +46,11 @@ def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
     for method in dict.fromkeys(row.method for row in rows):
         mine = [row for row in rows if row.method == method]
         model, system = (Mean.of([getattr(r, f"penalty_{on}") for r in mine]) for on in ("model", "system"))
+        done = sum(row.penalty_model is not None for row in mine)
         failures = [row.failures_system for row in mine if row.failures_system is not None]
         paper = [figure.partition(" ")[0] for figure in PAPER.get(method, ("", ""))] if in_paper else []
         figures = [str(model), *paper[:1], str(system), *paper[1:]]
-        lines.append([method, *figures, f"{100 * mean(failures):.1f} %" if failures else "", str(len(mine))])
+        lines.append([method, *figures, f"{100 * mean(failures):.1f} %" if failures else "", str(done)])
     paper_titles = ["paper"] if in_paper else []
     titles = ["method", "model", *paper_titles, "plant", *paper_titles, "failures", "n"]
     table(titles, lines, right=range(1, len(titles)))

@@ -20,7 +20,8 @@ from clearloop.task import Task
 Status = Literal["running", "interrupted", "refused", "finished"]
 
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
-_PARTS = {"status", "asked", "data", "versions", "task"}
+_TABLES = {"asked", "data", "versions", "task"}
+_PARTS = {"status", *_TABLES}
 # What a run makes bit by bit, and a new one in the same place must not find.
 _LEFT_OVER = (
     "front.csv",
@@ -79,7 +80,7 @@ class RunDirectory:
             raise ClearloopError(f"{self.path}: holds no run: there is no run.json in it")
         description: dict[str, Any] = read_json(file)
         parts = description if isinstance(description, dict) else {}
-        if not (parts.keys() >= _PARTS and isinstance(parts["asked"], dict)):
+        if not (parts.keys() >= _PARTS and all(isinstance(parts[name], dict) for name in _TABLES)):
             raise ClearloopError(f"{file}: damaged: it does not say {', '.join(sorted(_PARTS))}")
         return description
 
@@ -108,10 +109,10 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def go_on(self) -> None:
+    def go_on(self, **findings: Any) -> None:
         """After it was interrupted, or killed in the middle of a file."""
         self._remove("**/.*.partial")
-        self.mark("running")
+        self.mark("running", **findings)
 
     def _remove(self, *patterns: str) -> None:
         for pattern in patterns:

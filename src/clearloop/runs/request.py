@@ -56,7 +56,7 @@ class Request:
                 value=str(asked["value"]),
                 seed=int(asked["seed"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ClearloopError("run.json: damaged: it does not say what was asked") from error
 
 

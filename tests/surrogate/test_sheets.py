@@ -117,8 +117,8 @@ def test_two_sensors_of_one_thing_are_a_sheet() -> None:
         s0, s1, s2 = beside.window[:, lag : lag + 3].T
         apart = s2 - 100.0 * (s0 + s1 - 5.0)
         assert 2.0 < np.abs(apart).mean() < 30.0
-    differences = [taken.window[:, :3] - taken.window[:, 4:7] for taken in (steps, beside)]
-    np.testing.assert_allclose(*differences, atol=1e-9)
+    was, now = (taken.window[:, :3] - taken.window[:, 4:7] for taken in (steps, beside))
+    np.testing.assert_allclose(now, was, atol=1e-9)
 
 
 def test_too_few_steps_tell_nothing(batch: Batch) -> None:

@@ -73,7 +73,8 @@ def _places(task: Task, steps: Steps) -> Ints:
 def _scale(states: Floats) -> Floats:
     """[K] standard deviations, but that a few wild values do not count."""
     low, high = np.quantile(states, [0.05, 0.95], axis=0)
-    return np.where(high > low, (high - low) / 3.29, states.std(axis=0))
+    scale: Floats = np.where(high > low, (high - low) / 3.29, states.std(axis=0))
+    return scale
 
 
 def _dithered(states: Floats, rng: np.random.Generator) -> Floats:
@@ -91,4 +92,5 @@ def _scattered(states: Floats, episodes: Ints) -> Floats:
         if np.median(moved) >= APART:
             break
         lag *= 2
-    return states[age % lag == 0]
+    scattered: Floats = states[age % lag == 0]
+    return scattered

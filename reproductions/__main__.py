@@ -7,9 +7,9 @@ from reproductions import (
     invariance,
     learned_reward,
     planted_laws,
+    plants,
     population,
     published_controllers,
-    readable_methods,
     table,
     trajectories,
 )
@@ -17,12 +17,12 @@ from reproductions import (
 NUMBERS = (
     published_controllers,
     table,
-    readable_methods,
     baselines,
     learned_reward,
     invariance,
     planted_laws,
     fitted_q,
+    plants,
     hardware,
 )
 FIGURES = (trajectories, population)

@@ -50,7 +50,9 @@ def test_settings_that_would_crash_or_hang_are_refused(setting: str) -> None:
     path = setting.partition("=")[0]
     method, *names = path.split(".")
     field = names[-2] if names[0] in ("q", "r") else names[-1]
-    expected = rf"--set {re.escape(setting)}: [\w-]+: {field}( = .+)?: expected (from .+ to .+|one .*or more)$"
+    expected = (
+        rf"--set {re.escape(setting)}: [\w-]+: {field}( = .+)?: expected (from .+ to .+|one .*or more)$"
+    )
     with pytest.raises(ClearloopError, match=expected):
         configure([find_method(method)()], [setting])
 

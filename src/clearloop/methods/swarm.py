@@ -138,8 +138,8 @@ class Hunt:
     def __init__(self, form: Form, stages: Stages, rng: np.random.Generator) -> None:
         if len(form.bounds) > MOST_PARAMETERS:
             raise ClearloopError(
-                f"a controller of {len(form.bounds):,} parameters is too large to be searched, {MOST_PARAMETERS:,}"
-                " are the most: take fewer rules or hidden units, or let it read less"
+                f"a controller of {len(form.bounds):,} parameters is too large to be searched,"
+                f" {MOST_PARAMETERS:,} are the most: take fewer rules or hidden units, or let it read less"
             )
         self.form, self.stages, self.rng = form, stages, rng
         self.stage, self.spent = 0, 0

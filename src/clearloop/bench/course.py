@@ -41,10 +41,10 @@ class Bench:
         """What `to_dict` gave."""
         request = Request.from_dict(asked)
         seeds, batch = asked.get("seeds"), asked.get("batch")
-        known = isinstance(seeds, int) and seeds > 0 and batch in ("shared", "fresh")
-        if not (known and request.track in ("both", *TRACKS)):
+        known = batch in ("shared", "fresh") and request.track in ("both", *TRACKS)
+        if not (isinstance(seeds, int) and seeds > 0 and known):
             raise ClearloopError("run.json: damaged: it does not say what was asked")
-        return cls(request=request, seeds=int(asked["seeds"]), fresh=batch == "fresh")
+        return cls(request=request, seeds=seeds, fresh=batch == "fresh")
 
     @property
     def tracks(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from clearloop.cli.bench_table import print_bench
 from clearloop.cli.learn import find_methods
 from clearloop.cli.model import find_batch, find_track
 from clearloop.cli.options import Json, parse_budget
+from clearloop.cli.resumption import Given, check_given
 from clearloop.cli.terminal import InterruptedRunError, progress
 from clearloop.errors import ClearloopError
 
@@ -24,17 +25,6 @@ if TYPE_CHECKING:
     from clearloop.task import Task
 
 ALL = ("lqr", "pid", "pso-p", "nfq", "psonn", "fpsrl", "fgprl", "gprl")
-
-
-class Given(NamedTuple):
-    """Options; None or empty where they were not given."""
-
-    methods: tuple[str, ...]
-    seeds: int | None
-    seed: int | None
-    batch: str | None
-    budget: str | None
-    track: str | None
 
 
 def bench(
@@ -103,14 +93,14 @@ def bench(
         raise ClearloopError(
             f"bench: {the_task.name} has no plant, and experiments make their batches with one"
         )
-    given = Given(tuple(method or ()), seeds, seed, batch, budget, track)
+    given = Given(methods=tuple(method or ()), budget=budget, track=track, seed=seed)
     run = RunDirectory(out)
     if resume and run.exists:
-        asked = go_on(run, the_task, given)
+        asked = go_on(run, the_task, given, seeds, batch)
     else:
         if resume:
             typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
-        asked = make_bench(task, given)
+        asked = make_bench(task, given, seeds or 10, "shared" if batch is None else batch)
         run = RunDirectory.claim(out)
         run.begin(the_task, find_batch(the_task, [], asked.request.seed), asked.to_dict())
     course, begun = Course(asked, the_task, Store(run)), run.describe()
@@ -124,12 +114,11 @@ def bench(
     print_bench(run, as_json)
 
 
-def make_bench(task: str, given: Given) -> "Bench":
+def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
     """What was given, and the usual for what was not."""
     from clearloop.bench.course import Bench
     from clearloop.runs import Request
 
-    batch = "shared" if given.batch is None else given.batch
     track = "best" if given.track is None else given.track
     if batch not in ("shared", "fresh"):
         raise ClearloopError(f"--batch {batch}: expected shared or fresh")
@@ -141,10 +130,10 @@ def make_bench(task: str, given: Given) -> "Bench":
         track=track if track == "both" else find_track(track).name,
         seed=given.seed or 0,
     )
-    return Bench(request=request, seeds=given.seeds or 10, fresh=batch == "fresh")
+    return Bench(request=request, seeds=seeds, fresh=batch == "fresh")
 
 
-def go_on(run: "RunDirectory", task: "Task", given: Given) -> "Bench":
+def go_on(run: "RunDirectory", task: "Task", given: Given, seeds: int | None, batch: str | None) -> "Bench":
     """What was asked, perhaps with more or fewer experiments now; an error that names what does not agree."""
     from clearloop.bench.course import Bench
     from clearloop.runs import agreement
@@ -156,15 +145,10 @@ def go_on(run: "RunDirectory", task: "Task", given: Given) -> "Bench":
     except ClearloopError as error:
         raise ClearloopError(f"{run.path}: cannot go on: {error}") from error
     agreement.check_task(run, description["task"], task)
-    begun, names = bench.to_dict(), tuple(method.name for method in bench.request.methods)
-    if given.methods:
-        agreement.check_option(run, "--method", names, tuple(dict.fromkeys(given.methods)))
-    if given.budget is not None:
-        agreement.check_option(run, "--budget", begun["budget"], parse_budget(given.budget))
-    for option, value in (("track", given.track), ("seed", given.seed), ("batch", given.batch)):
-        if value is not None:
-            agreement.check_option(run, f"--{option}", begun[option], value)
-    return replace(bench, seeds=given.seeds or bench.seeds)
+    check_given(run, bench.request, given)
+    if batch is not None:
+        agreement.check_option(run, "--batch", bench.to_dict()["batch"], batch)
+    return replace(bench, seeds=seeds or bench.seeds)
 
 
 def find_engine(name: str) -> "Callable[[], Engine]":

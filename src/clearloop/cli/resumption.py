@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Given(NamedTuple):
-    """Options of `learn`; None or empty where they were not given."""
+    """Options of `learn`, some of them of `bench`, too; None or empty where they were not given."""
 
     data: tuple[Path, ...] = ()
     methods: tuple[str, ...] = ()
@@ -38,6 +38,14 @@ def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Ba
     if description["status"] != "finished":
         agreement.check_version(run, description["versions"])
     agreement.check_task(run, description["task"], task)
+    check_given(run, request, given)
+    return request, _batch(run, task, request, given, description["data"]["fingerprint"])
+
+
+def check_given(run: "RunDirectory", request: "Request", given: Given) -> None:
+    """All but the data."""
+    from clearloop.runs import agreement
+
     names = tuple(method.name for method in request.methods)
     if given.methods:
         agreement.check_option(run, "--method", names, tuple(dict.fromkeys(given.methods)))
@@ -50,7 +58,6 @@ def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Ba
     if given.seed is not None:
         agreement.check_option(run, "--seed", request.seed, given.seed)
     agreement.check_settings(run, request.methods, configure(request.methods, given.settings))
-    return request, _batch(run, task, request, given, description["data"]["fingerprint"])
 
 
 def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, fingerprint: str) -> "Batch":

@@ -1,10 +1,12 @@
 """The report of a run: complete, safe, and the same every time."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 from clearloop.report.chart import Scale, chart
+from clearloop.report.contents import _again
 from clearloop.report.writing import write_report
 from clearloop.runs import Front, RunDirectory
 from tests.report.conftest import HOSTILE
@@ -70,6 +72,22 @@ def test_it_says_how_to_do_it_again(page: Path) -> None:
     assert "--method guess --method lqr --budget 400000 --track best --seed 0" in text
 
 
+def test_what_was_ignored_and_left_out_is_said(finished: RunDirectory) -> None:
+    description = finished.describe()
+    assert "--force" not in _again(description)["command"]
+    doubted = description | {"doubts": [{"kind": "x", "message": "too short"}], "left_out": {"lqr": "why"}}
+    again = _again(doubted)
+    assert again["command"].endswith("--force")
+    assert ("lqr was left out", "why") in again["facts"]
+
+
+def test_nine_methods_look_different(finished: RunDirectory) -> None:
+    front = Front.read(finished)
+    entries = [replace(front.entries[0], method=str(n)) for n in range(9)]
+    looks = chart(replace(front, entries=entries))["methods"]
+    assert len({(look["colour"], look["shape"]) for look in looks}) == 9
+
+
 def test_points_stand_where_their_figures_are(finished: RunDirectory) -> None:
     front = Front.read(finished)
     drawn = chart(front)
@@ -85,9 +103,13 @@ def test_points_stand_where_their_figures_are(finished: RunDirectory) -> None:
 
 
 def test_axes_have_a_few_round_numbers() -> None:
-    for low, high in ((2.5, 20.0), (3, 2048), (2.6, 2.7), (1e-3, 1e4), (-2.0, 5.0), (1.0, 1.0), (0.0, 0.0)):
+    for low, high in (
+        (2.5, 20.0), (3, 2048), (2.6, 2.7), (1e-3, 1e4), (-2.0, 5.0), (1.0, 1.0), (0.0, 0.0), (1.2, 1.2),
+        (-142.3, -140.6), (0.0, 3e-9), (-1e6, -1e6 + 1),
+    ):  # fmt: skip
         scale = Scale.of([low, high], 0.0, 100.0)
         ticks = scale.ticks()
-        assert len(ticks) <= 9
-        assert ticks == sorted(ticks)
+        assert 2 <= len(ticks) <= 9
+        assert all(0 <= scale(tick) <= 100 for tick in ticks)
+        assert ticks == sorted(set(ticks))
         assert scale(low) < 50 < scale(high) or low == high

@@ -17,6 +17,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
 COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
 SHAPES = ("circle", "square", "triangle", "diamond", "cross")
 MOST_TICKS = 6
+DECADE = 10.0
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,15 @@ class Scale:
         low, high, value = (math.log(x) if self._decades else x for x in (self.low, self.high, value))
         return round(self.first + (self.last - self.first) * (value - low) / (high - low), 1)
 
-    def ticks(self) -> list[float]:
-        """Round numbers; a few."""
-        if not self._decades:
-            step = (self.high - self.low) / (MOST_TICKS - 1)
-            return [float(f"{self.low + step * n:.2g}") for n in range(MOST_TICKS)]
-        for digits in ((1, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+    def ticks(self, *, whole: bool = False) -> list[float]:
+        """Round numbers, or even `whole` ones; a few."""
+        from matplotlib.ticker import MaxNLocator
+
+        if not self._decades or self.high < DECADE * self.low:
+            ticks = MaxNLocator(MOST_TICKS, integer=whole).tick_values(self.low, self.high)
+            return [float(tick) for tick in ticks if self.low <= tick <= self.high]
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
             ticks = [digit * 10.0**power for power in powers for digit in digits]
             inside = [tick for tick in ticks if self.low <= tick <= self.high]
             if len(inside) <= MOST_TICKS + 2:
@@ -67,15 +70,17 @@ def chart(front: Front) -> dict[str, Any]:
     lines = [(row.penalty_system if tested else row.penalty_model) for row in known]
     x = Scale.of([entry.complexity for entry in front.entries], LEFT, WIDTH - RIGHT)
     y = Scale.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
-    methods = list(dict.fromkeys(entry.method for entry in front.entries))
+    methods = {
+        name: {"colour": COLOURS[n % len(COLOURS)], "shape": SHAPES[(n + n // len(COLOURS)) % len(SHAPES)]}
+        for n, name in enumerate(dict.fromkeys(entry.method for entry in front.entries))
+    }
     points = [
         {
             "id": entry.controller,
             "x": x(entry.complexity),
             "y": y(cost),
             "promised": y(entry.penalty_model) if tested else None,
-            "colour": COLOURS[methods.index(entry.method) % len(COLOURS)],
-            "shape": SHAPES[methods.index(entry.method) % len(SHAPES)],
+            **methods[entry.method],
             "pick": i == front.pick,
             "label": f"{entry.controller}: {entry.method}, complexity {entry.complexity}, penalty"
             f" {format_penalty(cost)}",
@@ -90,15 +95,12 @@ def chart(front: Front) -> dict[str, Any]:
         "top": TOP,
         "bottom": HEIGHT - BOTTOM,
         "points": points,
-        "x_ticks": [{"at": x(tick), "text": f"{tick:g}"} for tick in x.ticks()],
-        "y_ticks": [{"at": y(tick), "text": f"{tick:g}"} for tick in y.ticks()],
+        "x_ticks": [{"at": x(tick), "text": f"{tick:.10g}"} for tick in x.ticks(whole=True)],
+        "y_ticks": [{"at": y(tick), "text": f"{tick:.10g}"} for tick in y.ticks()],
         "known": [
             {"y": y(line), "title": f"{row.title} {format_penalty(line)}"}
             for row, line in zip(known, lines, strict=True)
         ],
-        "methods": [
-            {"name": name, "colour": COLOURS[n % len(COLOURS)], "shape": SHAPES[n % len(SHAPES)]}
-            for n, name in enumerate(methods)
-        ],
+        "methods": [{"name": name, **look} for name, look in methods.items()],
         "where": "on the plant" if tested else "as promised by the model",
     }

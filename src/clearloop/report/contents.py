@@ -156,6 +156,7 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
         default = settings_of(METHODS[method]()) if method in METHODS else settings
         changed = changed_settings(settings, default)
         words += [word for setting in changed for word in ("--set", f"{method}.{setting}")]
+    words += ["--force"] if description.get("doubts") else []
     facts = [
         ("begun", description.get("begun", "not said")),
         ("data", f"{description['data']['summary']}, SHA-256 {description['data']['fingerprint']}"),
@@ -163,4 +164,5 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
     ]
     for method, settings in asked["methods"].items():
         facts.append((f"settings of {method}", ", ".join(f"{k} = {v}" for k, v in settings.items())))
+    facts += [(f"{method} was left out", why) for method, why in description.get("left_out", {}).items()]
     return {"command": shlex.join(words), "facts": facts}

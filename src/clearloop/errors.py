@@ -9,6 +9,10 @@ class ClearloopError(Exception):
     """Bad input of any kind. The message says what is wrong, where, and what to do."""
 
 
+class UnsuitableError(ClearloopError):
+    """A method has nothing to give for this task and log; others may have."""
+
+
 def quoted(name: str) -> str:
     """A word of the user's in quotes, on one line and not too long, whatever is in it."""
     return repr(name if len(name) <= LONGEST_QUOTE else name[: LONGEST_QUOTE - 1] + "…")

@@ -11,7 +11,7 @@ import numpy as np
 
 from clearloop.controllers import Controller, NetworkController
 from clearloop.data.episodes import split_rows
-from clearloop.errors import ClearloopError, check_range
+from clearloop.errors import UnsuitableError, check_range
 from clearloop.evaluation import evaluate
 from clearloop.explanation import Explanation, explain
 from clearloop.explanation.signals import Signals
@@ -82,7 +82,7 @@ class CloningSearch(Search):
 
 def _check_law(found: Explanation) -> None:
     if not any(account.chosen == "law" for account in found.accounts):
-        raise ClearloopError(
+        raise UnsuitableError(
             f"cloning: there is nothing to clone: {found.verdict} Leave this method out, or give a log of a "
             "controller"
         )

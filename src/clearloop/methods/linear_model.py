@@ -13,7 +13,7 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats, Ints
-from clearloop.errors import ClearloopError
+from clearloop.errors import UnsuitableError
 from clearloop.expression import Variable
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
@@ -143,14 +143,14 @@ def _check_present(task: Task, present: Floats) -> None:
     """[n, S + A]: enough steps, everything varies, and nothing only with the rest."""
     unknown = task.history * present.shape[1] + 1
     if len(present) < unknown + 2:
-        raise ClearloopError(
+        raise UnsuitableError(
             f"batch: badly identified: {len(present)} steps that do not fail cannot tell the {unknown} "
             "numbers of a linear model for each state: log more"
         )
     names = task.scope.names
     for name, values in zip(names, present.T, strict=True):
         if not np.ptp(values):
-            raise ClearloopError(
+            raise UnsuitableError(
                 f"batch: badly identified: {name} never changes, so nothing tells what it does: "
                 "log it while it varies, or leave it out of the task"
             )
@@ -159,7 +159,7 @@ def _check_present(task: Task, present: Floats) -> None:
     if sizes[-1] < COLLINEAR * sizes[0]:
         shares = np.abs(directions[-1])
         bound = [name for name, share in zip(names, shares, strict=True) if share > 0.1 * shares.max()]
-        raise ClearloopError(
+        raise UnsuitableError(
             f"batch: badly identified: one of {', '.join(bound)} is always the same linear function of the "
             "others: log some minutes with a small random signal added to the action, or leave one out"
         )
@@ -174,7 +174,7 @@ def _check_effects(model: LinearModel) -> None:
     seen = np.asarray(clear.any(axis=0))
     for name, effect in zip(model.task.action_names, seen[s:], strict=True):
         if not effect:
-            raise ClearloopError(
+            raise UnsuitableError(
                 f"batch: badly identified: no effect of {name} stands out from the noise: "
                 "log more steps, or larger changes of it"
             )

@@ -18,7 +18,7 @@ from clearloop.controllers import Controller, Equation, Linear, encode
 from clearloop.controllers.reading import check_names
 from clearloop.data import Batch
 from clearloop.data.cells import Floats
-from clearloop.errors import ClearloopError, check_range
+from clearloop.errors import UnsuitableError, check_range
 from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, identify
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
@@ -141,7 +141,7 @@ def _check_controllable(model: LinearModel) -> None:
         if (np.abs(mode @ v) <= error + floor).all():
             shares = np.abs(mode[:s]) * model.sizes[:s]
             names = [n for n, x in zip(model.task.state_names, shares, strict=True) if x > 0.5 * shares.max()]
-            raise ClearloopError(
+            raise UnsuitableError(
                 f"lqr: uncontrollable: no action moves {' and '.join(names)}, which does not come to rest by "
                 "itself: add the action that does, or leave it out of the task"
             )
@@ -153,11 +153,13 @@ def _solve(u: Floats, v: Floats, q: Floats, r: Floats) -> tuple[Floats, NDArray[
     try:
         gain, _, eigenvalues = dlqr(u, v, q, r)
     except (np.linalg.LinAlgError, ValueError) as error:
-        raise ClearloopError(f"lqr: no gains for these weights: {error}: give others with q and r") from error
+        raise UnsuitableError(
+            f"lqr: no gains for these weights: {error}: give others with q and r"
+        ) from error
     eigenvalues = np.asarray(eigenvalues, np.complex128)
     eigenvalues = eigenvalues[np.lexsort([-eigenvalues.imag, -np.abs(eigenvalues)])]
     if np.abs(eigenvalues[0]) >= UNDAMPED:
-        raise ClearloopError("lqr: with these weights it never comes to rest: give q to more states")
+        raise UnsuitableError("lqr: with these weights it never comes to rest: give q to more states")
     return np.asarray(gain), eigenvalues
 
 

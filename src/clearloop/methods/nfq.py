@@ -20,7 +20,7 @@ import numpy as np
 from clearloop.controllers import GreedyQ, encode
 from clearloop.controllers.greedy import MOST_CHOICES
 from clearloop.data.cells import Floats
-from clearloop.errors import ClearloopError, check_range
+from clearloop.errors import UnsuitableError, check_range
 from clearloop.evaluation.experience import Experience, as_errors, experience, total, with_mirror_image
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
@@ -81,7 +81,7 @@ class NFQSearch(Search):
         self.problem, self.settings = problem, settings
         self.grid = [_grid(action, settings.levels) for action in problem.task.actions.values()]
         if (count := prod(map(len, self.grid))) > MOST_CHOICES:
-            raise ClearloopError(
+            raise UnsuitableError(
                 f"nfq: levels = {settings.levels}: {count:,} combinations of actions, "
                 f"of which at most {MOST_CHOICES:,} can be compared"
             )

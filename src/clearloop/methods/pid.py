@@ -20,7 +20,7 @@ import numpy as np
 from clearloop.controllers import encode, pid
 from clearloop.data.cells import Floats
 from clearloop.data.setpoints import usual_setpoints
-from clearloop.errors import ClearloopError, check_range
+from clearloop.errors import UnsuitableError, check_range
 from clearloop.methods.linear_model import identify
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
@@ -99,7 +99,7 @@ class PIDSearch(Search):
         found = [(critical, trials) for critical, trials in results if critical is not None]
         if not found:
             names = " and ".join(f"{state} by {action}" for state, action in rest)
-            raise ClearloopError(
+            raise UnsuitableError(
                 f"pid: no gain brings a sustained oscillation of {names} on the model: choose other loops "
                 "(setting loops), or another method"
             )

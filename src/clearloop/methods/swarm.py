@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clearloop.controllers import Controller
-from clearloop.errors import ClearloopError, check_range
+from clearloop.errors import ClearloopError, UnsuitableError, check_range
 from clearloop.kernels.layout import Policies
 from clearloop.methods.evolving import Sample
 from clearloop.methods.method import Candidate, Search, State
@@ -137,7 +137,7 @@ class Hunt:
 
     def __init__(self, form: Form, stages: Stages, rng: np.random.Generator) -> None:
         if len(form.bounds) > MOST_PARAMETERS:
-            raise ClearloopError(
+            raise UnsuitableError(
                 f"a controller of {len(form.bounds):,} parameters is too large to be searched,"
                 f" {MOST_PARAMETERS:,} are the most: take fewer rules or hidden units, or let it read less"
             )

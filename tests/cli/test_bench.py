@@ -221,4 +221,4 @@ def test_without_a_plant_there_is_nothing_to_compare_on(run: Run, here: Path) ->
     (here / "bare.toml").write_text(PUSHER[: PUSHER.index("[exploration]")])
     done = run("bench", "bare.toml")
     assert done.code == 2
-    assert "has no plant" in done.err
+    assert "has no [plant] of equations" in done.err

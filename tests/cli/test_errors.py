@@ -84,7 +84,7 @@ ERRORS = {
     "evaluate lag.json --task cartpole --on batch":
         "fitted Q evaluation: the controller looks back further than history = 1 of task 'cartpole'",
     "evaluate mixer.json --task noplant.toml --on batch":
-        "task 'mixer' has no [plant] to draw a batch from: give a log with --data",
+        "task 'mixer' has no [plant] of equations to draw a batch from: learn from a log (--data)",
     SIMULATE + "--on batch": "--on batch: expected system or model",
     EVALUATE + "--on model": "--on model needs --run DIR, the run directory that holds the model",
     EVALUATE + "--starts 0": "--starts 0: " + COUNT,
@@ -124,7 +124,7 @@ ERRORS = {
     "data make cartpole --size 0 --out x.csv": "Invalid value for '--size': ",
     "data make cartpole --size 5 --out gone/x.csv": "cannot be written: No such file or directory",
     "data make noplant.toml --out x.csv":
-        "task 'mixer' has no [plant] to draw a batch from: give a log with --data",
+        "task 'mixer' has no [plant] of equations to draw a batch from: learn from a log (--data)",
     "data make broken.toml --out x.csv": "broken.toml: broken TOML: Invalid value (at line 1, column 8)",
     "data check none.csv --task cartpole": "none.csv: cannot be read: No such file or directory",
     "data check good.json --task cartpole":

@@ -7,11 +7,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clearloop
+from clearloop.cli.model import manageable
 from clearloop.controllers import load
+from clearloop.data import Batch
 from clearloop.evaluation import evaluate
+from clearloop.plants.exploration import make_batch
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from tests.cli.conftest import Done, Run
@@ -166,6 +170,32 @@ def test_methods_keep_their_order_and_have_their_settings(run: Run, here: Path) 
     assert methods == sorted(methods, key=["gprl", "guess"].index)
     assert set(methods) == {"gprl", "guess"}
     assert [row["controller"] for row in rows] == [f"{n:03d}" for n in range(1, len(rows) + 1)]
+
+
+def test_a_method_that_does_not_suit_is_left_out(run: Run, here: Path) -> None:
+    done = run("learn", "pusher.toml", "--method", "cloning", *QUICK, "--out", "run")
+    assert done.code == 0, done.err
+    assert "Search     cloning: left out: cloning: there is nothing to clone" in done.err
+    assert {row["method"] for row in table(here / "run/front.csv")} == {"guess"}
+    left_out = json.loads((here / "run/run.json").read_text())["left_out"]["cloning"]
+    assert left_out.startswith("cloning: there is nothing to clone")
+    alone = run("learn", "pusher.toml", "--method", "cloning", "--out", "alone")
+    assert alone.code == 2
+    assert alone.err.splitlines()[-1].startswith("error: cloning: there is nothing to clone")
+
+
+def test_a_part_of_a_long_log_is_what_its_file_holds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("clearloop.cli.model.MOST_TRANSITIONS", 300)
+    monkeypatch.setattr("clearloop.cli.model.PIECE", 10)
+    make_batch(Task.from_toml(PUSHER), rng=np.random.default_rng(0)).save(tmp_path / "log.csv")
+    computed = PUSHER.replace("speed = {", 'speed = { formula = "(place - place[t-1])/dt",', 1)
+    task = Task.from_toml(computed[: computed.index("[plant]")])
+    part = manageable(task, Batch.load(tmp_path / "log.csv", task))
+    assert "of 600 transitions are learned from, in evenly spaced pieces" in capsys.readouterr().err
+    part.save(tmp_path / "batch.parquet")
+    assert Batch.load(tmp_path / "batch.parquet", task).fingerprint() == part.fingerprint()
 
 
 def test_a_log_of_ones_own_without_a_plant(run: Run, here: Path) -> None:
@@ -330,8 +360,10 @@ def test_show_of_a_run_that_has_no_front(run: Run, asked: Path, tmp_path: Path) 
     )
     (asked / "run.json").write_text(text.replace('"finished"', '"running"'))
     assert "no front yet, the run is running, or was killed" in error(run("show", asked, "--json"))
-    (asked / "run.json").write_text(text.replace('"methods"', '"x"').replace('"learn"', '"model"'))
+    (asked / "run.json").write_text(text.replace('"learn"', '"model"'))
     assert "a run of 'clearloop model', which has no front to show" in error(run("show", asked))
+    (asked / "run.json").write_text(text.replace('"learn"', '"bench"'))
+    assert "a run of 'clearloop bench', which has no front to show" in error(run("report", asked))
     assert "holds no run: there is no run.json in it" in error(run("show", tmp_path))
 
 

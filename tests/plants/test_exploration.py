@@ -106,7 +106,7 @@ NO_PLANT = TEXT[: TEXT.index("[plant]")]
 NO_BOX = TEXT.replace("level = [-1.0, 2.5]\nheat = [0.0, 0.5]", 'from = "batch"')
 LOGGED_AIM = TEXT.replace("setpoint = 1.0", 'setpoint = "aim"')
 REFUSED = {
-    r"task 'mixer' has no \[plant\] to draw a batch from: give a log with --data": NO_PLANT,
+    r"task 'mixer' has no \[plant\] of equations to draw a batch from: learn from a log \(--data\)": NO_PLANT,
     r"task 'mixer': give \[exploration\] starts, to draw a batch from": NO_BOX,
     "the setpoint of 'level' is the log column 'aim'; without a log it needs a number": LOGGED_AIM,
 }

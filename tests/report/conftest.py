@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clearloop.cli.execution import carry_out
-from clearloop.cli.learn import begin, make_request
+from clearloop.cli.learn import make_request, start
 from clearloop.cli.resumption import Given
 from clearloop.report.writing import write_report
 from clearloop.runs import RunDirectory
@@ -22,11 +21,9 @@ def learn_pusher(folder: Path) -> RunDirectory:
     file.write_text(PUSHER.replace('push = { unit = "N"', f"push = {{ unit = '{HOSTILE}'"))
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
-        task = Task.load(str(file))
         given = Given(methods=("guess", "lqr"), budget="4e5", seed=0)
-        request = make_request("learn", str(file), given)
-        run, batch = begin(folder / "run", task, request)
-        carry_out(run, request, task, batch)
+        run = RunDirectory(folder / "run")
+        start(run, make_request("learn", str(file), given), Task.load(str(file)))
     return run
 
 

@@ -11,11 +11,11 @@ import pytest
 from starlette.websockets import WebSocketDisconnect
 
 import clearloop
-from clearloop.cli.execution import carry_out
-from clearloop.cli.learn import begin, make_request
+from clearloop.cli.learn import make_request, start
 from clearloop.cli.resumption import Given
 from clearloop.data import Batch
 from clearloop.plants.exploration import make_batch
+from clearloop.runs import RunDirectory
 from clearloop.studio import app, uploads
 from clearloop.studio.app import Studio, make_app
 from clearloop.task import Task
@@ -31,10 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file.write_text(PUSHER)
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
-        task = Task.load(str(file))
-        request = make_request("learn", str(file), Given(methods=("guess",), budget="4e5", seed=0))
-        run, batch = begin(runs / "pushed", task, request)
-        carry_out(run, request, task, batch)
+        run, given = RunDirectory(runs / "pushed"), Given(methods=("guess",), budget="4e5", seed=0)
+        start(run, make_request("learn", str(file), given), Task.load(str(file)))
     (run.path / "report.html").write_text("<script>1</script>")
     return runs
 

@@ -89,28 +89,30 @@ def bench(
     from clearloop.task import Task
 
     start, the_task = find_engine(engine), Task.load(task)
-    if the_task.plant is None:
+    if not the_task.simulated:
         raise ClearloopError(
-            f"bench: {the_task.name} has no plant, and experiments make their batches with one"
+            f"bench: {the_task.name} has no [plant] of equations, and experiments make their batches with one"
         )
     given = Given(methods=tuple(method or ()), budget=budget, track=track, seed=seed)
     run = RunDirectory(out)
-    if resume and run.exists:
+    begun = resume and run.exists
+    if begun:
         asked = go_on(run, the_task, given, seeds, batch)
     else:
         if resume:
             typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
         asked = make_bench(task, given, seeds or 10, "shared" if batch is None else batch)
-        run = RunDirectory.claim(out)
-        run.begin(the_task, find_batch(the_task, [], asked.request.seed), asked.to_dict())
-    course, begun = Course(asked, the_task, Store(run)), run.describe()
-    tabled = begun["status"] == "finished" and begun["asked"]["seeds"] == asked.seeds
-    if not tabled or course.done < course.total:
-        agreement.check_version(run, begun["versions"])
-        with closing(start()) as workers:
-            words = ["clearloop", "bench", task, "--out", str(out), "--resume"]
-            again = shlex.join(words if engine == "local" else [*words, "--engine", engine])
-            carry_out(run, course, workers, again)
+    with run.held() if begun else run.claimed():
+        if not begun:
+            run.begin(the_task, find_batch(the_task, [], asked.request.seed), asked.to_dict())
+        course, description = Course(asked, the_task, Store(run)), run.describe()
+        tabled = description["status"] == "finished" and description["asked"]["seeds"] == asked.seeds
+        if not tabled or course.done < course.total:
+            agreement.check_version(run, description["versions"])
+            with closing(start()) as workers:
+                words = ["clearloop", "bench", task, "--out", str(out), "--resume"]
+                again = shlex.join(words if engine == "local" else [*words, "--engine", engine])
+                carry_out(run, course, workers, again)
     print_bench(run, as_json)
 
 
@@ -165,19 +167,18 @@ def find_engine(name: str) -> "Callable[[], Engine]":
 
 
 def carry_out(run: "RunDirectory", course: "Course", engine: "Engine", again: str) -> None:
-    """From the beginning, or from where it stopped, to the tables. `again`: the command that goes on."""
+    """A run that is held: from where it stopped to the tables. `again`: the command that goes on."""
     from clearloop.bench.tables import write_tables
 
-    with run.held():
-        run.go_on(asked=course.bench.to_dict())
-        try:
-            _carry_out(course, engine)
-        except KeyboardInterrupt as stop:
-            run.mark("interrupted")
-            done = f"{course.done} of {course.total} pieces of work"
-            raise InterruptedRunError(f"interrupted, with {done} done; to go on: {again}") from stop
-        write_tables(run, course)
-        run.mark("finished")
+    run.go_on(asked=course.bench.to_dict())
+    try:
+        _carry_out(course, engine)
+    except KeyboardInterrupt as stop:
+        run.mark("interrupted")
+        done = f"{course.done} of {course.total} pieces of work"
+        raise InterruptedRunError(f"interrupted, with {done} done; to go on: {again}") from stop
+    write_tables(run, course)
+    run.mark("finished")
 
 
 def _carry_out(course: "Course", engine: "Engine") -> None:

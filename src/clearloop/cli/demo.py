@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.execution import carry_out
 from clearloop.cli.front import print_front
-from clearloop.cli.learn import begin, make_request
+from clearloop.cli.learn import make_request, start
 from clearloop.cli.options import Seed
 from clearloop.cli.resumption import Given
 
@@ -29,12 +28,11 @@ def demo(
 
     Example: clearloop demo --out runs/demo
     """
+    from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
-    task = Task.load(TASK)
-    request = make_request("demo", TASK, Given(budget=budget, seed=seed))
-    run, batch = begin(out, task, request, replacing="demo")
-    carry_out(run, request, task, batch)
+    task, run = Task.load(TASK), RunDirectory(out)
+    start(run, make_request("demo", TASK, Given(budget=budget, seed=seed)), task, replacing="demo")
     _draw(task, run)
     print_front(run)
     for name, what in (

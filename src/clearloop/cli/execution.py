@@ -10,7 +10,8 @@ from clearloop.cli.model import assess_model, find_track, learn_model, print_rea
 from clearloop.cli.refusal import answer, in_words
 from clearloop.cli.report import make_report
 from clearloop.cli.searching import searching
-from clearloop.cli.terminal import InterruptedRunError, clock, count
+from clearloop.cli.terminal import InterruptedRunError, clock, count, say
+from clearloop.errors import UnsuitableError
 
 if TYPE_CHECKING:
     from clearloop.data import Batch
@@ -28,17 +29,16 @@ def carry_out(
     err: bool = False,
     force: bool = False,
 ) -> None:
-    """From the beginning, or from where it stopped, to the end. `err`: talk on standard error.
+    """A run that is held: from the beginning, or from where it stopped, to the end.
 
-    `force`: search even if the model cannot support a controller.
+    `err`: talk on standard error. `force`: search even if the model cannot support a controller.
     """
-    with run.held():
-        try:
-            run.go_on()
-            _carry_out(run, request, task, batch, err, force)
-        except KeyboardInterrupt as stop:
-            run.mark("interrupted")
-            raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
+    try:
+        run.go_on()
+        _carry_out(run, request, task, batch, err, force)
+    except KeyboardInterrupt as stop:
+        run.mark("interrupted")
+        raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
     try:
         make_report(run)
     except KeyboardInterrupt as stop:  # what was found is kept
@@ -60,19 +60,28 @@ def _carry_out(
     if quality["verdict"] != "good":
         print_reasons(quality, err=err)
     _trust(run, request, task, batch, surrogate, force)
-    results = []
+    results, unsuited = [], {}
     with polite_interruption() as interruption:
         for method in request.methods:
-            with searching(method.name) as tell:
-                result = run_method(
-                    run, method, task, batch, surrogate, budget=request.budget, value=request.value,
-                    seed=request.seed, ledger=ledger, tell=tell, interruption=interruption,
-                )  # fmt: skip
+            try:
+                with searching(method.name) as tell:
+                    result = run_method(
+                        run, method, task, batch, surrogate, budget=request.budget, value=request.value,
+                        seed=request.seed, ledger=ledger, tell=tell, interruption=interruption,
+                    )  # fmt: skip
+            except UnsuitableError as reason:
+                unsuited[method.name] = reason
+                say(f"Search     {method.name}: left out: {reason}", indent=" " * 11, err=True)
+                continue
             results.append(result)
             took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
             found = count(len(result.points), "controller")
             steps = "model" if request.value == "model" else "logged"
             typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
+    if not results:
+        raise next(iter(unsuited.values()))
+    if unsuited:
+        run.mark("running", left_out={name: str(reason) for name, reason in unsuited.items()})
     examine_front(run, task, batch, surrogate, [point for result in results for point in result.points])
     finish(run, task, surrogate, results)
 

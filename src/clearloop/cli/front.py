@@ -23,7 +23,7 @@ def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
 
     description = run.describe()
     asked = description["asked"]
-    if "methods" not in asked:
+    if asked.get("command") not in ("learn", "demo"):
         raise ClearloopError(
             f"{run.path}: a run of 'clearloop {asked.get('command')}', which has no front to show"
         )

@@ -89,14 +89,14 @@ def learn(
     given = Given(tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()), value)
     run = RunDirectory(out or Path("runs") / file_name(the_task.name))
     if resume and run.exists:
-        request, batch = go_on(run, the_task, given)
+        with run.held():
+            request, batch = go_on(run, the_task, given)
+            if run.describe()["status"] != "finished":
+                carry_out(run, request, the_task, batch, err=as_json, force=force)
     else:
         if resume:
             typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
-        request = make_request("learn", task, given)
-        run, batch = begin(run.path, the_task, request, force=force)
-    if run.describe()["status"] != "finished":
-        carry_out(run, request, the_task, batch, err=as_json, force=force)
+        start(run, make_request("learn", task, given), the_task, err=as_json, force=force)
     if as_json:
         print_json(front_document(run))
     else:
@@ -121,24 +121,31 @@ def make_request(command: str, task: str, given: Given) -> "Request":
     )
 
 
-def begin(
-    path: Path, task: "Task", request: "Request", *, replacing: str = "", force: bool = False
-) -> "tuple[RunDirectory, Batch]":
-    """A new run, with its batch; none for data that cannot support a controller, unless forced."""
+def start(
+    run: "RunDirectory",
+    request: "Request",
+    task: "Task",
+    *,
+    replacing: str = "",
+    err: bool = False,
+    force: bool = False,
+) -> None:
+    """A new run, to its end; none for data that cannot support a controller, unless forced."""
     from time import perf_counter
 
-    from clearloop.runs import Ledger, RunDirectory
+    from clearloop.runs import Ledger
 
     begun = perf_counter()
-    run = RunDirectory.claim(path, replacing=replacing)
+    run.check_free(replacing=replacing)
     batch = find_batch(task, [Path(file) for file in request.data], request.seed)
     doubts = examine_data(task, batch, request, force=force) if request.data else []
     batch = manageable(task, batch)
-    run.begin(task, batch, request.to_dict())
-    if doubts:
-        run.mark("running", doubts=doubts)
-    Ledger(run).took("batch", perf_counter() - begun)
-    return run, batch
+    with run.claimed(replacing=replacing):
+        run.begin(task, batch, request.to_dict())
+        if doubts:
+            run.mark("running", doubts=doubts)
+        Ledger(run).took("batch", perf_counter() - begun)
+        carry_out(run, request, task, batch, err=err, force=force)
 
 
 def find_methods(names: tuple[str, ...]) -> "list[Method]":

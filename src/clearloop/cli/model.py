@@ -41,16 +41,17 @@ def model(
     from clearloop.surrogate import trust
     from clearloop.task import Task
 
-    the_task, the_track = Task.load(task), find_track(track)
-    run = RunDirectory.claim(out, replacing="model")
+    the_task, the_track, run = Task.load(task), find_track(track), RunDirectory(out)
+    run.check_free(replacing="model")
     batch = manageable(the_task, find_batch(the_task, data or [], seed))
     asked = {"command": "model", "track": track, "seed": seed, "data": [str(path) for path in data or []]}
-    run.begin(the_task, batch, asked)
-    surrogate = learn_model(the_task, batch, the_track, seed)
-    surrogate.save(run.path / "surrogate")
-    quality = assess_model(surrogate, batch, run)
-    verdict = trust(the_task, batch, surrogate)
-    run.mark("finished")
+    with run.claimed(replacing="model"):
+        run.begin(the_task, batch, asked)
+        surrogate = learn_model(the_task, batch, the_track, seed)
+        surrogate.save(run.path / "surrogate")
+        quality = assess_model(surrogate, batch, run)
+        verdict = trust(the_task, batch, surrogate)
+        run.mark("finished")
     if as_json:
         print_json(quality.to_dict() | {"trust": verdict.to_dict()})
         return
@@ -85,11 +86,14 @@ def find_batch(task: "Task", files: list[Path], seed: int) -> "Batch":
 
 def manageable(task: "Task", batch: "Batch") -> "Batch":
     """What is learned from: of a very long log, pieces, lest memory and time grow with it."""
-    kept = batch.thinned(MOST_TRANSITIONS, max(PIECE, 5 * task.horizon))
-    if kept is not batch:
-        what = f"{len(kept):,} of {len(batch):,} transitions are learned from, in evenly spaced pieces"
-        say(f"A long log: {what}.", err=True)
-    return kept
+    from clearloop.data import Batch
+
+    pieces = batch.thinned(MOST_TRANSITIONS, max(PIECE, 5 * task.horizon))
+    if pieces is batch:
+        return batch
+    what = f"{len(pieces):,} of {len(batch):,} transitions are learned from, in evenly spaced pieces"
+    say(f"A long log: {what}.", err=True)
+    return Batch.from_frame(pieces.to_frame(), task)  # as it will be read again: states derived in each piece
 
 
 def learn_model(task: "Task", batch: "Batch", track: "Track", seed: int) -> "Surrogate":

@@ -44,7 +44,7 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
     """
     if not task.simulated:
         raise ClearloopError(
-            f"task '{task.name}' has no [plant] to draw a batch from: give a log with --data"
+            f"task '{task.name}' has no [plant] of equations to draw a batch from: learn from a log (--data)"
         )
     plan = task.exploration or Exploration(steps=task.horizon)
     wanted = plan.size if size is None else size

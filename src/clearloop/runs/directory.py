@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
@@ -22,8 +22,10 @@ Status = Literal["running", "interrupted", "refused", "finished"]
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
 _TABLES = {"asked", "data", "versions", "task"}
 _PARTS = {"status", *_TABLES}
+_LOCK = ".lock"
 # What a run makes bit by bit, and a new one in the same place must not find.
 _LEFT_OVER = (
+    "batch.parquet",
     "front.csv",
     "judged.csv",
     "planned.csv",
@@ -48,26 +50,32 @@ _LEFT_OVER = (
 class RunDirectory:
     path: Path
 
-    @classmethod
-    def claim(cls, path: Path, *, replacing: str = "") -> Self:
-        """A place for a new run: nothing yet, an empty folder, an earlier run of the same command, or one
-        that was refused.
+    def check_free(self, *, replacing: str = "") -> None:
+        """For a new run: nothing yet, an empty folder, an earlier run of the same command, or one that was
+        refused; an error else.
         """
-        run = cls(path)
+        path = self.path
         try:
-            strangers = path.exists() and any(path.iterdir()) and not run.exists
+            found = list(path.iterdir()) if path.exists() else []
         except OSError as error:
             raise ClearloopError(f"{path}: cannot be a run directory: {error.strerror}") from error
-        if strangers:
+        if not self.exists and any(one.name != _LOCK and one.suffix != ".partial" for one in found):
             raise ClearloopError(f"{path}: holds other things than a run; choose another --out")
-        if not run.exists or run.describe()["status"] == "refused":
-            return run
-        if (earlier := run.describe()["asked"].get("command")) != replacing:
+        if not self.exists or self.describe()["status"] == "refused":
+            return
+        if (earlier := self.describe()["asked"].get("command")) != replacing:
             raise ClearloopError(
                 f"{path}: holds a run of {quoted(f'clearloop {earlier}')} already;"
                 f" look at it with 'clearloop show {path}', go on with --resume, or choose another --out"
             )
-        return run
+
+    @contextmanager
+    def claimed(self, *, replacing: str = "") -> Iterator[None]:
+        """Held for a new run."""
+        self.check_free(replacing=replacing)  # a stranger's folder gets no lock
+        with self.held():
+            self.check_free(replacing=replacing)  # nobody was faster
+            yield
 
     @property
     def exists(self) -> bool:
@@ -90,15 +98,14 @@ class RunDirectory:
 
     def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> None:
         """Keep the batch, and write down everything that is needed to do it again."""
-        self.folder(".")
+        self._remove(*_LEFT_OVER)  # first: whoever goes on with what stands below must not find them
         self.write_json("run.json", {"status": "running", **_description(task, batch, asked)})
-        self._remove(*_LEFT_OVER)
         batch.save(self.path / "batch.parquet")
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """By nobody else: two processes would write the same files."""
-        lock = FileLock(self.path / ".lock")
+        lock = FileLock(self.folder(".") / _LOCK)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:

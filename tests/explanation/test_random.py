@@ -1,5 +1,6 @@
 """Actions that follow no law are not said to; logs that tell little are met with sensible words."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +61,13 @@ def test_a_constant_action() -> None:
     controller = found.controller()
     assert isinstance(controller, Equation)
     assert controller.outputs == {"valve": "2.5"}
+
+
+def test_an_action_that_rests_after_a_while() -> None:
+    log = make_log(NONE, held(8, 1), task=TANK, plant=tank, episodes=40, steps=40)
+    steps = np.concatenate([np.arange(np.count_nonzero(log.episodes == one)) for one in range(40)])
+    found = explain(TANK, replace(log, actions=np.where(steps[:, None] < 5, log.actions, 0.0)))
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_a_log_that_is_too_short() -> None:

@@ -80,6 +80,20 @@ def test_sums_over_a_window_and_the_log_agree() -> None:
     assert controller.outputs["valve"].loops[0].window == 30
 
 
+def test_an_action_of_zero_is_not_taken_for_a_start() -> None:
+    law = Law(kp=(-8.0,), ki=(-1.5,), delay=1)
+    log = make_log(law, white(0.0), episodes=20, steps=150, task=TANK, plant=tank, reach=20.0)
+    controller = explain(TANK, log).controller().model_copy(update={"limits": {"valve": (0.0, 20.0)}})
+    assert isinstance(controller, Equation)
+    memory = controller.reset()
+    falling = [
+        controller.act({"level": level}, memory, {"level": 0.0})["valve"]
+        for level in np.linspace(2.0, 0.0, 41)
+    ]
+    assert falling[0] == 0.0
+    assert falling[-1] > 1.0  # near the end the proportional part rises faster than the integral falls
+
+
 def test_a_constant_is_the_bias() -> None:
     law = Law(kp=(40.0, 0.0, 3.0, 0.0), kd=(10.0, 0.0, 4.0, 0.0), constant=1.0)
     log = make_log(law, white(0.0), episodes=40)

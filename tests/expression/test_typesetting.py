@@ -59,12 +59,22 @@ def test_braces_and_brackets_are_balanced(expression: Expression) -> None:
         ("69.8*theta + 20*theta_dot[t-3]", "69.8 thin theta + 20 thin dot(theta)_(t-3)"),
         ("abs(x)/(2*3) - sqrt(log(y))", "frac(abs(x), 2 dot.op 3) - sqrt(ln (y))"),
         ("tank_level**2*-b", '"tank"_("level")^(2) thin (-b)'),
+        ("PSI + Psi + psI", '"PSI" + Psi + "psI"'),
         ("wrap(θ) + 1e-7", 'op("wrap") (theta) + 1 dot.op 10^(-7)'),
         ("if(a <= b and not c < 1, 1, 2)", 'cases(1 & "if" a <= b and not c < 1, 2 & "otherwise")'),
     ],
 )
 def test_typst_looks_as_written(formula: str, typst: str) -> None:
     assert to_typst(parse(formula)) == typst
+
+
+def test_typst_knows_every_greek_letter() -> None:
+    import typst
+
+    letters = "αβγδεζηθικλμνξοπρστυφχψωΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩ"
+    formula = " + ".join(to_typst(parse(letter)) for letter in letters)
+    assert '"' not in formula
+    assert typst.compile(f"$ {formula} $".encode(), format="svg")
 
 
 @settings(max_examples=60, deadline=None, phases=[Phase.generate])

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from clearloop.controllers import to_json
 from clearloop.data import Batch
@@ -50,6 +51,13 @@ def test_what_is_spent_are_logged_steps() -> None:
 def test_methods_that_need_the_model_say_so(name: str) -> None:
     with pytest.raises(ClearloopError, match="needs a model of the plant: it cannot use --value batch"):
         run(SMALL[name])
+
+
+def test_sums_do_not_depend_on_the_number_of_cores() -> None:
+    seen = []
+    with threadpool_limits(2, user_api="blas"):
+        run(SMALL["lqr"], watch=lambda *_: seen.extend(threadpool_info()))
+    assert {one["num_threads"] for one in seen if one["user_api"] == "blas"} == {1}
 
 
 def test_an_unknown_value() -> None:

@@ -20,6 +20,15 @@ def test_gains_are_a_sum_too() -> None:
     assert " ".join(piece.text for piece in other) == "b = 3*x"
 
 
+def test_gains_may_be_many_and_nothing() -> None:
+    many, none = equations(
+        Linear(gains={"a": {f"x[t-{n}]": -1.5 for n in range(1, 300)}, "b": {"x": 0.0}}),
+    )
+    assert [piece.text for piece in many[:3]] == ["a =", "-1.5*x[t-1]", "- 1.5*x[t-2]"]
+    assert len(many) == 300
+    assert [piece.text for piece in none] == ["b =", "0"]
+
+
 def test_a_pid_is_written_in_seconds() -> None:
     (pieces,) = equations(KINDS["pid"].for_task(CARTPOLE))
     assert [piece.text for piece in pieces[:4]] == [

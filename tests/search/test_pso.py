@@ -116,15 +116,6 @@ def test_what_is_not_a_number_is_never_the_best() -> None:
     assert np.array_equal(swarm.best[0], asked[1])
 
 
-def test_a_new_measure_replaces_the_old_costs() -> None:
-    swarm = swarm_of(PSO(particles=3))
-    asked = swarm.ask()
-    swarm.tell(np.array([1.0, 2.0, 3.0]))
-    swarm.revalue(np.array([9.0, np.nan, 8.0]))
-    assert swarm.best[1] == 8.0
-    assert np.array_equal(swarm.best[0], asked[2])
-
-
 def test_what_was_asked_for_is_the_callers() -> None:
     swarm = swarm_of(PSO(particles=4))
     swarm.ask()[:] = np.nan

@@ -23,7 +23,6 @@ from clearloop.evaluation.approximators import Networks
 from clearloop.evaluation.decisions import decisions
 from clearloop.evaluation.experience import Experience, total
 from clearloop.evaluation.q_evaluation import (
-    Progress,
     asked_points,
     bounds,
     check_memory,
@@ -72,7 +71,6 @@ class LinearQ:
         reference: Controller,
         *,
         rng: np.random.Generator,
-        progress: Progress | None = None,
     ) -> Self:
         """From a fitted Q evaluation of the reference by networks: half a minute."""
         reference = reference.for_task(task)
@@ -82,7 +80,7 @@ class LinearQ:
         asked = asked_points(reference, task, steps.after, aims)
         rows = rng.permutation(len(steps.reward))[:ROWS]
         fit = NETWORKS.begin(steps.pairs, np.concatenate([asked, steps.pairs[rows]]), rng=rng)
-        returns = iterate(steps, len(asked) + len(rows), fit, task, progress)
+        returns = iterate(steps, len(asked) + len(rows), fit, task)
         low, high = bounds(steps, task)
         shares = (returns[:, len(asked) :].mean(axis=0) - low) / (high - low)
         return cls(task, steps.some(rows), partial(NETWORKS.features, fit), shares)

@@ -95,7 +95,7 @@ def fitted_q(
     return FittedQ(task.name, -returns[:, len(steps.reward) :])  # Eq. (2)
 
 
-def iterate(steps: Experience, asked: int, fit: Fit, task: Task, progress: Progress | None) -> Floats:
+def iterate(steps: Experience, asked: int, fit: Fit, task: Task, progress: Progress | None = None) -> Floats:
     """[M, asked] returns of the horizon's steps at the points asked for, the first of them the next ones."""
     n, returns = len(steps.reward), np.zeros((1, asked))
     low, high = bounds(steps, task)

@@ -46,5 +46,7 @@ def _compare(signals: Signals, target: Target, asked: Floats, rows: Ints, steps:
     past = [target.values[rows - back] for back in range(1, steps + 1)]
     columns = [*past, asked[rows], asked[rows - 1], target.values[rows]]
     moments = measure(np.stack(columns), None, ends, np.zeros_like(rows))
+    if not moments.spread:  # an action that never changes there
+        return Past(1.0, 0.0)
     own, both = moments.unexplained(range(steps)), moments.unexplained(range(steps + 2))
     return Past(1 - own, 1 - both / own if own > 0 else 0.0)

@@ -51,15 +51,22 @@ class Sum:
 
 @dataclass(frozen=True)
 class Restarted:
-    """A sum that begins with another one: while no action has been taken so long ago."""
+    """A sum that begins with another one: while no action has been taken so long ago.
 
-    past: Variable
-    """the action that long ago: before the start it was 0"""
+    Before the start actions were 0, and what is seen first was seen. An action may be 0 later, too, at a
+    limit for example, but then the states that are added up move.
+    """
+
+    action: str
+    states: tuple[str, ...]
+    steps: int
     first: Sum
     later: Sum
 
     def __str__(self) -> str:
-        return f"if({self.past} == 0, {self.first}, {self.later})"
+        rest = [f"{_lagged(one, self.steps)} == {_lagged(one, self.steps - 1)}" for one in self.states]
+        unmoved = " and ".join([f"{Variable(self.action, lag=self.steps)} == 0", *rest])
+        return f"if({unmoved}, {self.first}, {self.later})"
 
 
 def write(
@@ -124,7 +131,8 @@ def _formula(law: Law | float, task: Task, action: str) -> "Sum | Restarted":
     later = _rounded(law.constant * whole.sum(), gains, RECURSIVE_DIGITS if steps else DIGITS)
     if "sum" not in kinds:
         return later
-    return Restarted(Variable(action, lag=steps), _rounded(law.constant, first, DIGITS), later)
+    summed = tuple(term.state for term in law.terms if term.kind == "sum")
+    return Restarted(action, summed, steps, _rounded(law.constant, first, DIGITS), later)
 
 
 def _rounded(constant: float, gains: Mapping[str, float], digits: int) -> Sum:

@@ -12,6 +12,7 @@ ACCENTS |= {"tilde": "tilde"}
 _FUNCTIONS = {"min", "max", "exp", "sin", "cos", "tan", "tanh"}  # known to both by these names
 _GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda"}
 _GREEK |= {"mu", "nu", "xi", "omicron", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"}
+_GREEK |= {letter.capitalize() for letter in _GREEK}
 
 
 class Notation(NamedTuple):
@@ -47,7 +48,7 @@ def _latex_word(word: str) -> str:
 
 def _typst_word(word: str) -> str:
     spelled = _spelled(word)
-    return spelled if spelled.lower() in _GREEK or _plain(word) else f'"{word}"'
+    return spelled if spelled in _GREEK or _plain(word) else f'"{word}"'
 
 
 def _plain(word: str) -> bool:
@@ -57,6 +58,7 @@ def _plain(word: str) -> bool:
 def _spelled(word: str) -> str:
     """θ as theta, Ω as Omega; everything else as it is."""
     script, _, letter = unicodedata.name(word, "").partition(" LETTER ") if len(word) == 1 else ("", "", "")
+    letter = letter.replace("LAMDA", "LAMBDA")
     return {"GREEK SMALL": letter.lower(), "GREEK CAPITAL": letter.capitalize()}.get(script, word)
 
 

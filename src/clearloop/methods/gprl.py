@@ -34,7 +34,7 @@ class GPRL(Method):
         for name in self.functions:
             if name not in OPERATIONS:
                 raise ClearloopError(f"gprl: no function {quoted(name)}{did_you_mean(name, OPERATIONS)}")
-        if not any(OPERATIONS[name].kind == "number" for name in self.functions):
+        if not any(OPERATIONS[name].kind == "number" and name != "if" for name in self.functions):
             raise ClearloopError("gprl: functions: expected some that give numbers, such as add, mul")
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Evolving:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from clearloop.data import Batch
 from clearloop.data.report import refuse
@@ -24,6 +25,7 @@ Watch = Callable[[Search, Problem], None]
 """Called after every round."""
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # with more, sums are rounded differently on every machine
 def learn(
     task: Task,
     batch: Batch,

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ClearloopError
 from .packing import Ensemble, lower
@@ -24,11 +23,6 @@ class Trained:
     """[epochs, members, T] mean over the epoch's minibatches"""
     held_out_loss: Array
     """[epochs, members, T] after the epoch"""
-
-    @property
-    def best_epoch(self) -> NDArray[np.intp]:
-        """[members, T] the epoch, counted from 0, after which each network was taken."""
-        return np.asarray(np.nanargmin(self.held_out_loss, axis=0))
 
     def __repr__(self) -> str:
         best = np.nanmin(self.held_out_loss, axis=0)

@@ -1,9 +1,12 @@
 """The formula of each kind of controller, in pieces between which lines may break."""
 
+from collections.abc import Mapping
+
 from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
 from clearloop.controllers.pid import Loops
 from clearloop.controllers.reading import read_variable
-from clearloop.expression import OPERATIONS, Call, Expression, Variable, parse, to_latex, to_typst
+from clearloop.export.terms import times
+from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, to_latex, to_typst
 from clearloop.report.formula import Formula
 
 Pieces = tuple[Formula, ...]
@@ -14,9 +17,7 @@ def equations(controller: Controller) -> tuple[Pieces, ...]:
     if isinstance(controller, Equation):
         return tuple(_sum(action, controller.formula(action)) for action in controller.actions)
     if isinstance(controller, Linear):
-        lines = controller.summary.split("; ")
-        texts = [line.partition(" = ")[2] or line for line in lines]
-        return tuple(map(_sum, controller.actions, map(parse, texts)))
+        return tuple(_gains(action, row) for action, row in controller.gains.items())
     if isinstance(controller, PID):
         dt = controller.dt or 1.0
         return tuple(_loops(action, output, dt) for action, output in controller.outputs.items())
@@ -29,6 +30,17 @@ def equations(controller: Controller) -> tuple[Pieces, ...]:
 def _sum(action: str, formula: Expression) -> Pieces:
     """`force =`, then one piece for each term with its sign."""
     return (_left(action), *_signed(formula))
+
+
+def _gains(action: str, row: Mapping[str, float]) -> Pieces:
+    """Term by term, because one tree may have only so many levels."""
+    pieces = [_left(action)]
+    for name, gain in row.items():
+        if gain and len(pieces) == 1:
+            pieces.append(Formula.of(times(gain, read_variable(name))))
+        elif gain:
+            pieces.append(_with_sign("-" if gain < 0 else "+", times(abs(gain), read_variable(name))))
+    return tuple(pieces) if len(pieces) > 1 else (*pieces, Formula.of(Number(0.0)))
 
 
 def _signed(formula: Expression) -> list[Formula]:

@@ -1,5 +1,6 @@
 """How a run goes: `progress.csv`, `candidates.csv` while it searches, `timing.csv` when a phase is over."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Ledger:
         write_table(self._progress_file, Progress, self.progress)
 
     def write_candidates(self, method: str, candidates: Sequence[Candidate]) -> None:
-        found = [(one.controller, one.penalty) for one in candidates]
+        found = [(one.controller, one.penalty) for one in candidates if math.isfinite(one.penalty)]
         self._found[method] = [Found(method, one.complexity, cost, one.summary) for one, cost in found]
         write_table(self._candidates_file, Found, chain.from_iterable(self._found.values()))
 

@@ -62,10 +62,6 @@ class Swarm:
         self.best_positions = np.where(better[:, None], self.positions, self.best_positions)
         self._move()
 
-    def revalue(self, costs: Floats) -> None:
-        """[particles] what the particles' best positions cost by a measure that is new from now on."""
-        self.best_costs = _known(costs)
-
     @property
     def best(self) -> tuple[Floats, float]:
         """The best position so far, and its cost."""

@@ -134,5 +134,5 @@ class Fields(Table):
 
     @property
     def exploration_box(self) -> dict[str, Start]:
-        """The starts of episodes that explore; those of the task where none are given."""
+        """The starts of episodes that explore; nothing where none are given."""
         return self.exploration.starts if self.exploration else {}

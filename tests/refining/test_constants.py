@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearloop.controllers import to_json
-from clearloop.refining.constants import digits_of, rounded, sizes, with_constants, with_size
+from clearloop.expression import significant
+from clearloop.refining.constants import digits_of, sizes, with_constants, with_size
 from tests.controllers.kinds import KINDS
 
 READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
@@ -13,10 +14,10 @@ READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
 
 @given(st.floats(1e-9, 1e9), st.integers(1, 6))
 def test_rounding_keeps_so_many_digits_and_is_near(value: float, digits: int) -> None:
-    short = rounded(value, digits)
+    short = significant(value, digits)
     assert digits_of(short) <= digits
     assert abs(short - value) <= 0.5000001 * value * 10.0 ** (1 - digits)
-    assert rounded(short, digits) == short
+    assert significant(short, digits) == short
 
 
 @pytest.mark.parametrize(

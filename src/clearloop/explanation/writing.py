@@ -23,7 +23,7 @@ from clearloop.errors import ClearloopError
 from clearloop.explanation.law import Law
 from clearloop.explanation.structure import Term
 from clearloop.explanation.trials import LONGEST
-from clearloop.expression import Variable, parse, substitute, to_text, variables
+from clearloop.expression import Variable, parse, significant, substitute, to_text, variables
 from clearloop.task import Task
 from clearloop.task.scope import MOST_STEPS_BACK
 
@@ -167,4 +167,4 @@ def _is_variable(text: str) -> bool:
 
 
 def _short(number: float, digits: int = DIGITS) -> float:
-    return float(f"{number:.{digits}g}") + 0.0
+    return significant(number, digits) + 0.0  # no -0.0

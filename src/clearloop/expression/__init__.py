@@ -15,7 +15,7 @@ from clearloop.expression.nodes import (
 )
 from clearloop.expression.operations import OPERATIONS, Operation, is_name
 from clearloop.expression.parsing import parse
-from clearloop.expression.printing import to_text
+from clearloop.expression.printing import significant, to_text
 from clearloop.expression.simplification import simplify
 from clearloop.expression.symbolic import to_sympy
 from clearloop.expression.typesetting import to_latex, to_typst
@@ -36,6 +36,7 @@ __all__ = [
     "fold",
     "is_name",
     "parse",
+    "significant",
     "simplify",
     "substitute",
     "to_latex",

@@ -47,3 +47,8 @@ def _infix(operation: Operation, left: _Piece, right: _Piece) -> str:
 def _bracketed(piece: _Piece, precedence: int) -> str:
     text, binds = piece
     return text if binds >= precedence else f"({text})"
+
+
+def significant(value: float, digits: int) -> float:
+    """The number whose text has so many significant digits."""
+    return float(f"{value:.{digits}g}")

@@ -16,6 +16,7 @@ from clearloop.evaluation import evaluate
 from clearloop.explanation import Explanation, explain
 from clearloop.explanation.signals import Signals
 from clearloop.explanation.words import percent
+from clearloop.expression import significant
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
 from clearloop.networks import Network, Training, train
@@ -122,4 +123,4 @@ def _as_controller(network: Network, problem: Problem, name: str) -> NetworkCont
 
 def _short(numbers: np.ndarray) -> list[object]:
     """Six digits are enough, and are the same in the file."""
-    return [_short(row) if row.ndim else float(f"{row:.6g}") for row in numbers]
+    return [_short(row) if row.ndim else significant(row, 6) for row in numbers]

@@ -19,12 +19,14 @@ from clearloop.controllers.reading import check_names
 from clearloop.data import Batch
 from clearloop.data.cells import Floats
 from clearloop.errors import UnsuitableError, check_range
+from clearloop.expression import significant
 from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, identify
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
 from clearloop.methods.process_variables import find_process_variables
 from clearloop.task import Task
 
+DIGITS = 6  # of a gain
 NEGLIGIBLE = 0.01  # of an action's range: a constant that small is left out, and the controller is linear
 UNDAMPED = 1 - 1e-6  # modes beyond this do not come to rest by themselves
 
@@ -70,13 +72,16 @@ class Design:
         """Linear; an equation where the plant rests at actions other than 0."""
         task = self.model.task
         rows = {
-            action: {name: _short(-gain) for name, gain in zip(self.model.names, row, strict=True)}
+            action: {
+                name: significant(-gain, DIGITS) for name, gain in zip(self.model.names, row, strict=True)
+            }
             for action, row in zip(task.action_names, self.gain, strict=True)
         }
         if (np.abs(self.constant) <= NEGLIGIBLE * np.ptp(task.action_limits, axis=1)).all():
             return Linear(name=self.title, gains=rows)
         sums = {
-            action: f"{_short(constant)!r}" + "".join(f" {g:+.6g}*{name}" for name, g in row.items())
+            action: f"{significant(constant, DIGITS)!r}"
+            + "".join(f" {g:+.{DIGITS}g}*{name}" for name, g in row.items())
             for (action, row), constant in zip(rows.items(), self.constant, strict=True)
         }
         return Equation(name=self.title, outputs=sums)
@@ -192,10 +197,6 @@ class LQRSearch(Search):
 
     def restore(self, state: State) -> None:
         self._penalty = state["penalty"]
-
-
-def _short(number: float) -> float:
-    return float(f"{number:.6g}")
 
 
 def _complex(value: complex) -> str:

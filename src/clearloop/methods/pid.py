@@ -21,6 +21,7 @@ from clearloop.controllers import encode, pid
 from clearloop.data.cells import Floats
 from clearloop.data.setpoints import usual_setpoints
 from clearloop.errors import UnsuitableError, check_range
+from clearloop.expression import significant
 from clearloop.methods.linear_model import identify
 from clearloop.methods.method import Candidate, Method, Search, State
 from clearloop.methods.problem import Problem
@@ -30,6 +31,7 @@ from clearloop.methods.ziegler_nichols import Critical, find_critical
 from clearloop.plants.setpoints import setpoint_table
 from clearloop.search.pso import PSO, Swarm
 
+DIGITS = 4  # of what the swarm finds
 WEIGHTS = 100.0  # the most that a weight departs from the table's, up or down
 
 
@@ -144,8 +146,12 @@ class PIDSearch(Search):
         for action, bias in zip(self.problem.task.action_names, biases, strict=True):
             mine = [k for k, critical in enumerate(self.closed) if critical.action == action]
             total = weights[mine].sum()
-            loops = [self.closed[k].loop(_short(weights[k] / total), round(windows[k])) for k in mine]
-            outputs[action] = pid.Loops(scale=_short(total), bias=_short(bias), loops=tuple(loops))
+            loops = [
+                self.closed[k].loop(significant(weights[k] / total, DIGITS), round(windows[k])) for k in mine
+            ]
+            outputs[action] = pid.Loops(
+                scale=significant(total, DIGITS), bias=significant(bias, DIGITS), loops=tuple(loops)
+            )
         return pid.PID(outputs=outputs)
 
     @property
@@ -179,8 +185,3 @@ class PIDSearch(Search):
         if state["swarm"] is not None:
             self._swarm = Swarm(self._bounds, self.settings.swarm, rng=self.rng)
             self._swarm.restore(state["swarm"])
-
-
-def _short(number: float) -> float:
-    """Four significant digits."""
-    return float(f"{number:.4g}")

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from clearloop.controllers.pid import LONGEST_WINDOW, Loop
+from clearloop.expression import significant
 from clearloop.methods.trial import Laboratory, Trial
 
+DIGITS = 6  # of a gain
 RUNGS = range(-16, 25)  # half octaves, from the gain that answers a usual deviation with the whole action
 OVER = 4  # rungs without an oscillation, after some with one, that end the climb
 BISECTIONS = 3
@@ -48,9 +50,9 @@ class Critical:
         return Loop(
             input=self.input,
             weight=weight,
-            kp=_short(0.6 * self.gain),
-            ki=_short(1.2 * self.gain / self.period),
-            kd=_short(0.075 * self.gain * self.period),
+            kp=significant(0.6 * self.gain, DIGITS),
+            ki=significant(1.2 * self.gain / self.period, DIGITS),
+            kd=significant(0.075 * self.gain * self.period, DIGITS),
             window=window or min(max(1, round(self.period / 3)), LONGEST_WINDOW),
         )
 
@@ -67,7 +69,7 @@ def find_critical(
         return None, trials
     if best.distance > NEAR:
         best = max((trial for trial in trials if trial.oscillates), key=lambda trial: abs(trial.gain))
-    return Critical(state, action, _short(best.gain), _short(best.period)), trials
+    return Critical(state, action, significant(best.gain, DIGITS), significant(best.period, DIGITS)), trials
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +130,3 @@ def _is_bracketed(trials: Sequence[Trial]) -> bool:
 
 def _nearest(trials: Sequence[Trial]) -> Trial:
     return min(trials, key=lambda trial: trial.distance)
-
-
-def _short(number: float) -> float:
-    """Six significant digits."""
-    return float(f"{number:.6g}")

@@ -25,11 +25,6 @@ def sizes(controller: Controller) -> tuple[float, ...]:
     return tuple(size for size in found if size)
 
 
-def rounded(value: float, digits: int) -> float:
-    """To so many significant digits."""
-    return float(f"{value:.{digits - 1}e}")
-
-
 def digits_of(value: float) -> int:
     """Significant ones, of the shortest text that means this value."""
     mantissa = f"{value!r}".lower().partition("e")[0]

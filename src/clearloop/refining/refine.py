@@ -14,7 +14,8 @@ import numpy as np
 from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
 from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError
-from clearloop.refining.constants import MOST_DIGITS, digits_of, rounded, short, sizes, with_size
+from clearloop.expression import significant
+from clearloop.refining.constants import MOST_DIGITS, digits_of, short, sizes, with_size
 from clearloop.refining.removals import Removal, removals
 
 Score = Callable[[Sequence[Controller]], Floats]
@@ -89,7 +90,7 @@ def refine(controller: Controller, score: Score, settings: Settings) -> Refineme
 
 def _rounded(controller: Controller, digits: int) -> list[Removal]:
     """Each constant that has more digits, alone."""
-    changes = [(size, rounded(size, digits)) for size in sizes(controller) if digits_of(size) > digits]
+    changes = [(size, significant(size, digits)) for size in sizes(controller) if digits_of(size) > digits]
     return [
         Removal(with_size(controller, size, new), f"{short(size)} becomes {short(new)}")
         for size, new in changes

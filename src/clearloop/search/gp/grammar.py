@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.expression import significant
 from clearloop.search.gp.genome import Genome, Vocabulary
 
 DIGITS = 3  # of a constant: a person has to read it
@@ -45,4 +46,4 @@ class Grammar(ABC):
 
 
 def rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    return significant(value, DIGITS)

@@ -48,7 +48,7 @@ def main() -> None:
     budget, *numbers = sys.argv[1:] or ["standard"]
     seeds = [int(number) for number in numbers] or list(SEEDS)
     runs = {seed: learn(TASK, budget, seed) for seed in seeds}
-    blind = {seeds[0]: learn(forgetful(), budget, seeds[0], "--force")}  # it is refused else
+    blind = {seeds[0]: learn(forgetful(), budget, seeds[0], "--force")}  # else its model may be refused
     print(f"{TASK}, {budget}: {TRIALS} trials of {SECONDS:.0f} s from upright starts\n")
     print("| controller | up to the end | up for |\n|---|---|---|")
     for seed, run in runs.items():

@@ -1,37 +1,35 @@
 """What the commands print and write when all is well."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from typer.main import get_command
 
+from clearloop.cli.program import app
 from clearloop.controllers import Equation, from_json, load, save
 from clearloop.evaluation import evaluate, simulate
+from clearloop.plants.exploration import make_batch
+from clearloop.runs import RunDirectory
 from tests.cli.conftest import Run
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.plants.mixer import TEXT as MIXER
 from tests.task.texts import EXPRESSION, LEARNED, SMALL
 
-COMMANDS = (
-    (),
-    ("demo",),
-    ("tasks",),
-    ("model",),
-    ("learn",),
-    ("evaluate",),
-    ("show",),
-    ("simulate",),
-    ("card",),
-    ("refine",),
-    ("export",),
-    ("verify",),
-    ("data",),
-    ("data", "make"),
-    ("data", "check"),
-    ("data", "explain"),
-)
+
+def commands(inner: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """With what typer makes of them; () is the program itself."""
+    yield path, inner
+    for name, command in getattr(inner, "commands", {}).items():
+        yield from commands(command, *path, name)
+
+
+COMMANDS = dict(commands(get_command(app)))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -42,6 +40,17 @@ def test_help_has_an_example_and_fits_80_columns(run: Run, command: tuple[str, .
     assert max(map(len, done.out.splitlines())) <= 80
     wanted = "Start with: clearloop demo" if not command else f"Example: clearloop {' '.join(command)}"
     assert command == ("data",) or wanted in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_breaks_no_word_and_shows_no_types_of_options(run: Run, command: tuple[str, ...]) -> None:
+    shown = run(*command, "--help").out
+    for parameter in COMMANDS[command].params:
+        words = f"{parameter.metavar or ''} {parameter.help}".split()
+        assert set(words) <= set(shown.split())
+    options = shown.partition("─ Options ")[2]
+    assert not re.findall("<(?:bool|int|float|str|path)", options)
+    assert "[[" not in shown
 
 
 @pytest.mark.parametrize("command", [(), ("data",)], ids=" ".join)
@@ -147,6 +156,23 @@ def test_show_speaks_of_setpoints_only_where_they_matter(run: Run, published: Pa
     pid = run("show", published / "pid.json", "--task", "cartpole").out
     assert "The setpoint of rho is 0 m." in pid
     assert "Kp = -81.51 N/rad, Ti = 1.413 s (over 1 s), Td = 0.3531 s" in pid
+
+
+@pytest.mark.parametrize(
+    "command", ["show", "simulate", "export --to python", "verify --to python --json", "evaluate --starts 5"]
+)
+def test_a_controller_of_a_run_goes_by_its_number(
+    run: Run, published: Path, tmp_path: Path, command: str
+) -> None:
+    directory = RunDirectory(tmp_path / "run")
+    directory.begin(CARTPOLE, make_batch(CARTPOLE, rng=np.random.default_rng(0), size=10), {})
+    file = directory.folder("controllers") / "003.json"
+    file.write_bytes((published / "gprl.json").read_bytes())
+    name, *options = command.split()
+    by_file = run(name, file, "--task", "cartpole", *options)
+    by_number = run(name, "003", "--run", directory.path, *options)
+    assert by_number.code == 0, by_number.err
+    assert by_number == by_file
 
 
 def test_simulate_prints_numbers(run: Run, published: Path) -> None:

@@ -56,6 +56,8 @@ ERRORS = {
     "evaluat": "No such command 'evaluat'. Did you mean 'evaluate'? See: clearloop --help",
     "evaluate": "Missing argument 'CONTROLLER'. See: clearloop evaluate --help",
     "evaluate good.json": "give --task TASK, or --run DIR, the run whose task it is",
+    "simulate good.json": "give --task TASK, or --run DIR, the run whose task it is",
+    "export 003 --to c": "003: not found; the number of a controller needs --run DIR, its run",
     "evaluate good.json --task": "Option '--task' requires an argument. See: clearloop",
     "evaluate --qwerty": "No such option: --qwerty. See: clearloop evaluate --help",
     "evaluate none.json --task cartpole": "none.json: cannot be read: No such file or directory",

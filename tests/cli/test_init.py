@@ -46,6 +46,7 @@ def test_a_task_that_loads_its_log(run: Run, folder: Path) -> None:
     done = run("init", "drone.csv")
     assert (done.code, done.err) == (0, "")
     assert "setpoint of angulo " in done.out
+    assert "Task   drone.toml: 1 state, 1 action, dt = 0.01 s" in done.out
     task = Task.load("drone.toml")
     assert (task.state_names, task.action_names, task.dt) == (("angulo",), ("u",), 0.01)
     assert task.setpoints == {"angulo": "referencia"}
@@ -97,10 +98,9 @@ def test_what_acts_late_gets_the_history_that_shows_it(run: Run, folder: Path) -
 
 
 def test_names_units_and_siblings(run: Run, folder: Path) -> None:
-    assert (
-        run("init", "lab.csv", "--goal", "Temperature 1 within 0.5", "--velocity", "temperature_2:4").code
-        == 0
-    )
+    done = run("init", "lab.csv", "--goal", "Temperature 1 within 0.5", "--velocity", "temperature_2:4")
+    assert done.code == 0
+    assert "Task   lab.toml: 4 states (1 computed), 2 actions, dt = 1 s" in done.out
     task = Task.load("lab.toml")
     names = ("temperature_1", "temperature_2", "temperature_2_dot", "ambient")
     assert (task.state_names, task.action_names) == (names, ("heater_1", "heater_2"))

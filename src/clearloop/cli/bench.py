@@ -39,11 +39,13 @@ def bench(
             help="Experiments of each method; more of them with --resume.",
             min=1,
             max=1000,
+            metavar="N",
             show_default="10",
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The same seed gives the same table.", min=0, show_default="0")
+        int | None,
+        typer.Option(help="The same seed gives the same table.", min=0, metavar="N", show_default="0"),
     ] = None,
     batch: Annotated[
         str | None,
@@ -56,13 +58,16 @@ def bench(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Of each experiment.", metavar="quick|standard|full|STEPS", show_default="standard"
+            help="How long each experiment searches, or its model steps.",
+            metavar="quick|standard|full|N",
+            show_default="standard",
         ),
     ] = None,
     track: Annotated[
         str | None,
         typer.Option(
-            help="As we know to be better, as in the paper; both.",
+            help="best: our improved model. published: the paper's, which promises too much. "
+            "both: one after the other.",
             metavar="best|published|both",
             show_default="best",
         ),

@@ -25,7 +25,12 @@ def make(
     out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
     size: Annotated[
         int | None,
-        typer.Option(help="Transitions; the task's own number if not given.", min=1, max=MOST_TRANSITIONS),
+        typer.Option(
+            help="Transitions; the task's own number if not given.",
+            min=1,
+            max=MOST_TRANSITIONS,
+            metavar="N",
+        ),
     ] = None,
     seed: Seed = 0,
 ) -> None:
@@ -48,7 +53,9 @@ def make(
 def record(
     environment: Annotated[str, typer.Argument(help="Such as Pendulum-v1.", metavar="ENV_ID")],
     out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
-    steps: Annotated[int, typer.Option(help="Transitions.", min=1, max=MOST_TRANSITIONS)] = 10_000,
+    steps: Annotated[
+        int, typer.Option(help="Transitions.", min=1, max=MOST_TRANSITIONS, metavar="N")
+    ] = 10_000,
     seed: Seed = 0,
 ) -> None:
     """Log random actions in a Gymnasium environment.
@@ -70,7 +77,7 @@ def record(
 def convert(
     file: Annotated[str, typer.Argument(help="A log, as in `data check`.", metavar="FILE")],
     task: TaskName,
-    out: Annotated[str, typer.Option(help="Where to write it.", metavar="FILE.csv|FILE.parquet|minari:NAME")],
+    out: Annotated[str, typer.Option(help="A .csv or .parquet file, or minari:NAME.", metavar="FILE")],
 ) -> None:
     """Write a log as a task reads it: on its grid, with derived states; or as a Minari dataset.
 

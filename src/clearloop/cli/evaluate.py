@@ -10,7 +10,9 @@ from clearloop.cli.model_free import evaluate_on_batch
 from clearloop.cli.options import (
     ControllerName,
     Json,
+    Run,
     Seed,
+    TaskOfRun,
     controller_file,
     find_surrogate,
     find_task,
@@ -32,24 +34,16 @@ MOST_STARTS = 2**20
 
 def evaluate(
     controller: ControllerName,
-    task: Annotated[
-        str | None,
-        typer.Option(help="A built-in task or a task file; the run's, if not given.", metavar="TASK"),
-    ] = None,
+    run: Run = None,
+    task: TaskOfRun = None,
     on: Annotated[
         str,
-        typer.Option(
-            help="The plant, the surrogate of --run, or the batch alone.", metavar="system|model|batch"
-        ),
+        typer.Option(help="The plant, the model of --run, or the batch alone.", metavar="system|model|batch"),
     ] = "system",
-    run: Annotated[
-        Path | None,
-        typer.Option(help="A run directory, for its task, its surrogate or its batch.", metavar="DIR"),
-    ] = None,
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Logged transitions, for --on batch; repeatable. A built-in task makes its own.",
+            help="A log, for --on batch; repeatable. Without it or --run, a task with a plant makes its own.",
             metavar="FILE",
         ),
     ] = None,

@@ -5,33 +5,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.options import ControllerFile, load_controller
+from clearloop.cli.options import ControllerName, Run, controller_file, find_task, load_controller
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
 
-To = Annotated[
-    str,
-    typer.Option("--to", help="The language.", metavar="c|st|plcopen|javascript|python|latex"),
-]
 TaskOption = Annotated[
     str | None,
     typer.Option(
-        "--task", help="Whose limits, units and setpoints to use where the file has none.", metavar="TASK"
+        "--task",
+        help="Whose limits, units and setpoints to use where the file has none; the run's, if not given.",
+        metavar="TASK",
     ),
 ]
 PrecisionOption = Annotated[
     str,
     typer.Option(
-        "--precision", help="Of the numbers; single for c, st and plcopen.", metavar="double|single"
+        "--precision", help="Of the numbers; single only for c, st and plcopen.", metavar="double|single"
     ),
 ]
 
 
 def export(
-    controller: ControllerFile,
-    to: To,
+    controller: ControllerName,
+    to: Annotated[str, typer.Option(help="c, st, plcopen, javascript, python or latex.", metavar="LANGUAGE")],
+    run: Run = None,
     task: TaskOption = None,
     out: Annotated[
         Path | None,
@@ -52,13 +51,15 @@ def export(
 ) -> None:
     """Write a controller as source code, with its limits.
 
-    Example: clearloop export examples/published/gprl.json --task cartpole --to c --out gprl.c
+    Example: clearloop export 003 --run runs/demo --to st, or:
+    clearloop export examples/published/gprl.json --task cartpole --to c --out gprl.c
     """
     from clearloop.export import export as translate
 
-    the_controller = read_controller(controller, task)
+    file = controller_file(controller, run)
+    the_controller = read_controller(file, task, run)
     files = translate(
-        the_controller, to=to, name=(out or controller).stem, precision=precision, options=options or ()
+        the_controller, to=to, name=(out or file).stem, precision=precision, options=options or ()
     )
     if out is None:
         for text in files.values():
@@ -86,9 +87,8 @@ def _write(files: dict[str, str], out: Path) -> str:
     return ", ".join(map(str, paths))
 
 
-def read_controller(path: Path, task: str | None) -> "Controller":
+def read_controller(path: Path, task: str | None, run: Path | None) -> "Controller":
     """A controller, with what its file leaves to the task if there is one."""
     from clearloop.controllers import load
-    from clearloop.task import Task
 
-    return load(path) if task is None else load_controller(path, Task.load(task))
+    return load(path) if task is None and run is None else load_controller(path, find_task(task, run))

@@ -24,24 +24,32 @@ def init(
     ] = None,
     setpoint: Annotated[
         list[str] | None,
-        typer.Option(help="What a state should be: a column or a number.", metavar="STATE=COLUMN|NUMBER"),
+        typer.Option(
+            help="What a state should be: a column or a number; repeatable.", metavar="STATE=COLUMN|NUMBER"
+        ),
     ] = None,
     external: Annotated[
         list[str] | None, typer.Option(help="Seen, but not to be predicted; repeatable.", metavar="COLUMN")
     ] = None,
     velocity: Annotated[
         list[str] | None,
-        typer.Option(help="Derive a state's velocity, through a filter.", metavar="STATE[:SECONDS]"),
+        typer.Option(
+            help="Derive a state's velocity, through a filter; repeatable.", metavar="STATE[:SECONDS]"
+        ),
     ] = None,
     integral: Annotated[
         list[str] | None,
-        typer.Option(help="Add up a state's errors, for an integral part.", metavar="STATE"),
+        typer.Option(help="Add up a state's errors, for an integral part; repeatable.", metavar="STATE"),
     ] = None,
     goal: Annotated[
         list[str] | None,
-        typer.Option(help="How near is near enough.", metavar='"STATE [at VALUE] within TOLERANCE"'),
+        typer.Option(
+            help="How near is near enough; repeatable.", metavar='"STATE [at VALUE] within TOLERANCE"'
+        ),
     ] = None,
-    limits: Annotated[list[str] | None, typer.Option(help="Of an action.", metavar="ACTION=LOW,HIGH")] = None,
+    limits: Annotated[
+        list[str] | None, typer.Option(help="Of an action; repeatable.", metavar="ACTION=LOW,HIGH")
+    ] = None,
     time: Annotated[
         str | None, typer.Option(help="The column that tells the time.", metavar="COLUMN")
     ] = None,
@@ -49,7 +57,8 @@ def init(
         str | None, typer.Option(help="The column that tells episodes apart.", metavar="COLUMN")
     ] = None,
     dt: Annotated[
-        float | None, typer.Option(help="Seconds between two actions; found in the log if not given.")
+        float | None,
+        typer.Option(help="Seconds between two actions; found in the log if not given.", metavar="SECONDS"),
     ] = None,
     out: Annotated[
         Path | None,
@@ -99,11 +108,12 @@ def init(
     first = Task.from_toml(draft(plan, target.stem, log), source=str(target))
     plan = remember(plan, check(frame, first))
     text = draft(plan, target.stem, log)
-    Task.from_toml(text, source=str(target))
+    task = Task.from_toml(text, source=str(target))
     with whole_file(target) as file:
         file.write(text.encode())
-    said = f"{count(len(plan.states), 'state')}, {count(len(plan.actions), 'action')}, dt = {plan.dt:g} s"
-    say(f"Task   {target}: {said}")
+    computed = sum(state.formula is not None for state in task.states.values())
+    states = count(len(task.states), "state") + f" ({computed} computed)" * (computed > 0)
+    say(f"Task   {target}: {states}, {count(len(task.actions), 'action')}, dt = {task.dt:g} s")
     say(f"Next   read it; then clearloop data check {log} --task {target}")
 
 

@@ -26,7 +26,9 @@ def learn(
     task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="Logged transitions; repeatable. A built-in task makes its own.", metavar="FILE"),
+        typer.Option(
+            help="A log; repeatable. Without it, a task with a plant makes its own.", metavar="FILE"
+        ),
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -47,7 +49,7 @@ def learn(
     track: Annotated[
         str | None,
         typer.Option(
-            help="As we know to be better, or as in the paper.",
+            help="best: our improved model. published: the paper's, which promises too much.",
             metavar="best|published",
             show_default="best",
         ),
@@ -55,13 +57,14 @@ def learn(
     value: Annotated[
         str | None,
         typer.Option(
-            help="What searches minimise: rollouts on the model, or fitted Q of the batch.",
+            help="Score candidates on the model, or from the log alone (docs/value.md).",
             metavar="model|batch",
             show_default="model",
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The same seed gives the same front.", min=0, show_default="0")
+        int | None,
+        typer.Option(help="The same seed gives the same front.", min=0, metavar="N", show_default="0"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run directory.", metavar="DIR", show_default="runs/TASK")
@@ -74,7 +77,9 @@ def learn(
     ] = False,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of a method, such as fpsrl.rules=2,4.", metavar="NAME=VALUE"),
+        typer.Option(
+            "--set", help="A setting of a method, such as fpsrl.rules=2,4; repeatable.", metavar="NAME=VALUE"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

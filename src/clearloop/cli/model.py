@@ -24,10 +24,16 @@ def model(
     task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="Logged transitions; repeatable. A built-in task makes its own.", metavar="FILE"),
+        typer.Option(
+            help="A log; repeatable. Without it, a task with a plant makes its own.", metavar="FILE"
+        ),
     ] = None,
     track: Annotated[
-        str, typer.Option(help="As we know to be better, or as in the paper.", metavar="best|published")
+        str,
+        typer.Option(
+            help="best: our improved model. published: the paper's, which promises too much.",
+            metavar="best|published",
+        ),
     ] = "best",
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="The run directory.", metavar="DIR")] = Path("runs/model"),

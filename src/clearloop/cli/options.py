@@ -15,22 +15,19 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 10**15
 
-ControllerFile = Annotated[Path, typer.Argument(help="A controller file.", metavar="CONTROLLER")]
 TaskName = Annotated[str, typer.Option("--task", help="A built-in task or a task file.", metavar="TASK")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0)]
-On = Annotated[
-    str,
-    typer.Option(
-        "--on", help="'system': the plant. 'model': the surrogate of --run.", metavar="system|model"
-    ),
-]
-Run = Annotated[Path | None, typer.Option("--run", help="A run directory, for its surrogate.", metavar="DIR")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0, metavar="N")]
+On = Annotated[str, typer.Option("--on", help="The plant, or the model of --run.", metavar="system|model")]
 ControllerName = Annotated[
-    str, typer.Argument(help="A controller file, or a number of the run's front.", metavar="CONTROLLER")
+    str,
+    typer.Argument(help="A controller file; or with --run, its number, such as 003.", metavar="CONTROLLER"),
 ]
-RunFolder = Annotated[
-    Path, typer.Option("--run", help="The run directory that it belongs to.", metavar="RUN")
+Run = Annotated[Path | None, typer.Option("--run", help="The run that it belongs to.", metavar="DIR")]
+RunFolder = Annotated[Path, typer.Option("--run", help="The run that it belongs to.", metavar="DIR")]
+TaskOfRun = Annotated[
+    str | None,
+    typer.Option("--task", help="A built-in task or a task file; the run's, if not given.", metavar="TASK"),
 ]
 
 
@@ -49,16 +46,17 @@ def find_task(name: str | None, run: Path | None) -> "Task":
 def controller_file(name: str, run: Path | None) -> Path:
     """A file, or a controller of a run by its number, such as 003."""
     file = Path(name)
-    if run is None:
+    if file.exists():
         return file
-    known = run / "controllers" / f"{name}.json"
-    if not file.exists() and known.exists():
+    if run is not None and (known := run / "controllers" / f"{name}.json").exists():
         return known
-    if not file.exists() and not file.suffix:
-        numbers = sorted(one.stem for one in (run / "controllers").glob("*.json"))
-        hint = f"this run has {', '.join(numbers)}" if numbers else "this run has none"
-        raise ClearloopError(f"{name}: no controller file, and no controller of {run}; {hint}")
-    return file
+    if file.suffix:
+        return file
+    if run is None:
+        raise ClearloopError(f"{name}: not found; the number of a controller needs --run DIR, its run")
+    numbers = sorted(one.stem for one in (run / "controllers").glob("*.json"))
+    hint = f"this run has {', '.join(numbers)}" if numbers else "this run has none"
+    raise ClearloopError(f"{name}: no controller file, and no controller of {run}; {hint}")
 
 
 def print_json(document: Any) -> None:

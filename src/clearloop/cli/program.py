@@ -5,9 +5,10 @@ import os
 import sys
 from contextlib import suppress
 from functools import cache
-from typing import Annotated, NoReturn, cast
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
+from typer.main import get_command
 
 import clearloop
 from clearloop.cli.bench import bench
@@ -78,6 +79,21 @@ app.command()(verify)
 app.command()(studio)
 
 
+def _program() -> Any:
+    """The commands. Typer's help would write `<bool>` after a flag, as if it took a value."""
+    program = get_command(app)
+    _leave_out_types_of_flags(program)
+    return program
+
+
+def _leave_out_types_of_flags(command: Any) -> None:
+    for option in command.get_params(typer.Context(command)):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _leave_out_types_of_flags(inner)
+
+
 @cache  # once, though there are two precisions
 def _announce() -> None:
     typer.echo("Compiling the engine for this machine; this takes some seconds, once.", err=True)
@@ -91,7 +107,7 @@ def main() -> NoReturn:
     when_compiling(_announce)
     farewell = "interrupted"
     try:
-        code = app(prog_name="clearloop", standalone_mode=False)
+        code = _program()(prog_name="clearloop", standalone_mode=False)
         sys.stdout.flush()
     except InterruptedRunError as stop:
         code, farewell = INTERRUPTED, str(stop)

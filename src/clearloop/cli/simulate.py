@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clearloop.cli.options import (
-    ControllerFile,
+    ControllerName,
     On,
     Run,
-    TaskName,
+    TaskOfRun,
+    controller_file,
     find_surrogate,
+    find_task,
     load_controller,
     parse_assignment,
 )
@@ -24,10 +26,10 @@ FORMATS = (".csv", ".png", ".svg")
 
 
 def simulate(
-    controller: ControllerFile,
-    task: TaskName,
-    on: On = "system",
+    controller: ControllerName,
     run: Run = None,
+    task: TaskOfRun = None,
+    on: On = "system",
     start: Annotated[
         list[str] | None,
         typer.Option(help="Where to start; 0 where not named. Repeatable.", metavar="NAME=VALUE"),
@@ -39,7 +41,7 @@ def simulate(
         ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS)
+        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS, metavar="N")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Numbers (.csv) or a picture (.png, .svg).", metavar="FILE")
@@ -47,17 +49,17 @@ def simulate(
 ) -> None:
     """Run a controller from one start, as numbers or as a picture.
 
-    Example: clearloop simulate examples/published/pid.json --task cartpole
+    Example: clearloop simulate 003 --run runs/demo --out run.png, or:
+    clearloop simulate examples/published/pid.json --task cartpole
     --start theta=0.3 --setpoint rho=1@200 --steps 400 --out pid.png
     """
     from clearloop.evaluation import simulate as roll
-    from clearloop.task import Task
 
     if out is not None and out.suffix.lower() not in FORMATS:
         raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
-    the_task = Task.load(task)
+    the_task, file = find_task(task, run), controller_file(controller, run)
     steps = steps or the_task.horizon
-    the_controller = load_controller(controller, the_task)
+    the_controller = load_controller(file, the_task)
     if on == "model" and run is not None:
         from clearloop.data import Batch
         from clearloop.diagnosis import aimed
@@ -71,7 +73,7 @@ def simulate(
         setpoints=[_setpoint(text, steps) for text in setpoint or []],
         steps=steps,
     )
-    _write(trajectory, out, controller.stem)
+    _write(trajectory, out, file.stem)
 
 
 def _write(trajectory: "Trajectory", out: Path | None, label: str) -> None:

@@ -10,11 +10,14 @@ PORT = 8765
 
 
 def studio(
-    runs: Annotated[
-        Path, typer.Argument(help="The folder of runs and batches.", metavar="[RUNS_DIR]")
-    ] = Path("runs"),
+    runs: Annotated[Path, typer.Argument(help="The folder of runs and batches.", metavar="RUNS_DIR")] = Path(
+        "runs"
+    ),
     port: Annotated[
-        int, typer.Option(help="Where to serve, on this machine only; 0 takes a free port.", min=0, max=65535)
+        int,
+        typer.Option(
+            help="Where to serve, on this machine only; 0 takes a free port.", min=0, max=65535, metavar="P"
+        ),
     ] = PORT,
     task: Annotated[
         str, typer.Option(help="What is played first: a built-in task or a task file.", metavar="TASK")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def tasks(
     task: Annotated[
         str | None,
-        typer.Argument(help="A built-in name or a task file: what it says, in full.", metavar="[TASK]"),
+        typer.Argument(help="A built-in name or a task file: what it says, in full.", metavar="TASK"),
     ] = None,
     as_json: Json = False,
 ) -> None:

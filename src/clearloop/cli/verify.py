@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.export import PrecisionOption, TaskOption, To, read_controller
-from clearloop.cli.options import ControllerFile, Json, Seed, print_json
+from clearloop.cli.export import PrecisionOption, TaskOption, read_controller
+from clearloop.cli.options import ControllerName, Json, Run, Seed, controller_file, find_task, print_json
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ NOT_EQUAL = 1  # exit code
 
 
 def verify(
-    controller: ControllerFile,
-    to: To,
+    controller: ControllerName,
+    to: Annotated[str, typer.Option(help="c, st, plcopen, javascript or python.", metavar="LANGUAGE")],
+    run: Run = None,
     task: TaskOption = None,
     data: Annotated[
-        Path | None, typer.Option(help="A log, for its states; needs --task.", metavar="LOG")
+        Path | None, typer.Option(help="A log, for its states; needs --task or --run.", metavar="LOG")
     ] = None,
     out: Annotated[
         Path | None,
@@ -34,25 +35,27 @@ def verify(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Show that the exported code is the same function: run it and the original on the same test vectors.
+    """Test that the exported code gives the same actions: run it and the original on the same test vectors.
 
-    Example: clearloop verify examples/published/gprl.json --task cartpole --to c --out gprl
+    Example: clearloop verify 003 --run runs/demo --to st, or:
+    clearloop verify examples/published/gprl.json --task cartpole --to c --out gprl
     """
     import numpy as np
 
-    from clearloop.verification import verify as prove
+    from clearloop.verification import verify as compare
 
-    the_controller = read_controller(controller, task)
-    log = _log(the_controller, data, task)
+    file = controller_file(controller, run)
+    the_controller = read_controller(file, task, run)
+    log = _log(the_controller, data, task, run)
     with TemporaryDirectory() as temporary:
         folder = out or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        verdict = prove(
+        verdict = compare(
             the_controller,
             to=to,
             folder=folder,
             rng=np.random.default_rng(seed),
-            name=controller.stem,
+            name=file.stem,
             precision=precision,
             log=log,
         )
@@ -64,17 +67,16 @@ def verify(
         raise typer.Exit(NOT_EQUAL)
 
 
-def _log(controller: "Controller", data: Path | None, task: str | None) -> "list[Episode]":
+def _log(controller: "Controller", data: Path | None, task: str | None, run: Path | None) -> "list[Episode]":
     if data is None:
         return []
-    if task is None:
-        raise ClearloopError("--data needs --task, which says what the log's columns are")
+    if task is None and run is None:
+        raise ClearloopError("--data needs --task or --run: a task says what the log's columns are")
     from clearloop.data import Batch
     from clearloop.export import lower
-    from clearloop.task import Task
     from clearloop.verification.log import logged
 
-    the_task = Task.load(task)
+    the_task = find_task(task, run)
     return logged(lower(controller), Batch.load(data, the_task), the_task)
 
 

@@ -1,7 +1,6 @@
 """`make reproduce`: all of them. The searches take hours on two cores, and go on where they were stopped."""
 
 from reproductions import (
-    baselines,
     fitted_q,
     hardware,
     invariance,
@@ -17,7 +16,6 @@ from reproductions import (
 NUMBERS = (
     published_controllers,
     table,
-    baselines,
     learned_reward,
     invariance,
     planted_laws,

@@ -25,7 +25,6 @@ Watch = Callable[[Search, Problem], None]
 """Called after every round."""
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # with more, sums are rounded differently on every machine
 def learn(
     task: Task,
     batch: Batch,
@@ -55,21 +54,26 @@ def learn(
         surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
         if not force and (reasons := trust(task, batch, surrogate).refusals):
             raise refuse(f"task {task.name}", reasons)
-    (value_rng,) = rng.spawn(1)
-    from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
-    problem = Problem(task, batch, surrogate, budget=read_budget(budget), rng=search_rng, value=from_batch)
-    search = method.begin(problem, rng=search_rng)
-    if resume is not None:
-        problem.spent = resume["spent"]
-        search.restore(resume["search"])
-    while not search.done and problem.spent < problem.budget:
-        search.advance()
-        if watch is not None:
-            watch(search, problem)
-    found, score = search.candidates(), None
-    if from_batch is not None:
-        found, score = best_few(found), batch_score(task, batch, rng=value_rng)
-    return judge(method.name, found, task, batch, surrogate, steps=problem.spent, rng=judge_rng, score=score)
+    with threadpool_limits(limits=1, user_api="blas"):  # more threads add up in another order
+        (value_rng,) = rng.spawn(1)
+        from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
+        problem = Problem(
+            task, batch, surrogate, budget=read_budget(budget), rng=search_rng, value=from_batch
+        )
+        search = method.begin(problem, rng=search_rng)
+        if resume is not None:
+            problem.spent = resume["spent"]
+            search.restore(resume["search"])
+        while not search.done and problem.spent < problem.budget:
+            search.advance()
+            if watch is not None:
+                watch(search, problem)
+        found, score = search.candidates(), None
+        if from_batch is not None:
+            found, score = best_few(found), batch_score(task, batch, rng=value_rng)
+        return judge(
+            method.name, found, task, batch, surrogate, steps=problem.spent, rng=judge_rng, score=score
+        )
 
 
 class Streams(NamedTuple):

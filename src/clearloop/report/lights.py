@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from clearloop.data.report import Report
 from clearloop.diagnosis import Diagnosis, Linearisation
-from clearloop.report.sentences import kept, sentences
+from clearloop.report.sentences import kept, percent, sentences
 from clearloop.runs import Front
 from clearloop.surrogate import Quality
 
@@ -14,6 +14,7 @@ SIGNS: dict[Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
 REASONS = 2  # of the verdict on the model; all of them stand further down
 KEPT, NEARLY = 0.05, 0.15  # how far plant and promise may be apart
 FEW, MANY = 0.05, 0.2  # share of the starts that a disturbance may cost
+DEARER, TWICE = 0.25, 1.0  # how much more of the penalty
 
 
 class Light(NamedTuple):
@@ -48,11 +49,14 @@ def _calm(pick: Diagnosis) -> list[Light]:
     """What the worst of the disturbances does to the pick."""
     if pick.robustness is None:
         return []
-    before = pick.robustness.failures
-    worst = max(pick.robustness.disturbed, key=lambda one: (one.failures, one.penalty))
-    said = f"with {worst.name}, {100 * worst.failures:.0f} % of the starts fail, not {100 * before:.0f} %"
-    parts = [said, *_small_deviations(pick.linearisation)]
-    return [Light("Disturbed", _graded(worst.failures - before, FEW, MANY), sentences(*parts))]
+    before = pick.robustness
+    worst = max(before.disturbed, key=lambda one: (one.failures, one.penalty))
+    lost, dearer = worst.failures - before.failures, worst.change / max(abs(before.penalty), 1e-9)
+    fails = f"{percent(worst.failures)} of the starts fail, not {percent(before.failures)}"
+    costs = f"it costs {100 * dearer:.0f} % more" if dearer > 0 else "it costs no more"
+    said = f"with {worst.name} {costs}, and {fails if lost > 0 else 'no more starts fail'}"
+    grade = max(_graded(lost, FEW, MANY), _graded(dearer, DEARER, TWICE), key=list(SIGNS).index)
+    return [Light("Disturbed", grade, sentences(said, *_small_deviations(pick.linearisation)))]
 
 
 def _small_deviations(found: Linearisation | None) -> Iterator[str]:

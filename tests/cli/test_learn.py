@@ -179,6 +179,7 @@ def test_a_method_that_does_not_suit_is_left_out(run: Run, here: Path) -> None:
     assert {row["method"] for row in table(here / "run/front.csv")} == {"guess"}
     left_out = json.loads((here / "run/run.json").read_text())["left_out"]["cloning"]
     assert left_out.startswith("cloning: there is nothing to clone")
+    assert json.loads(run("show", "run", "--json").out)["left_out"] == {"cloning": left_out}
     alone = run("learn", "pusher.toml", "--method", "cloning", "--out", "alone")
     assert alone.code == 2
     assert alone.err.splitlines()[-1].startswith("error: cloning: there is nothing to clone")

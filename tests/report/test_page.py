@@ -84,7 +84,7 @@ def test_what_was_ignored_and_left_out_is_said(finished: RunDirectory) -> None:
 def test_nine_methods_look_different(finished: RunDirectory) -> None:
     front = Front.read(finished)
     entries = [replace(front.entries[0], method=str(n)) for n in range(9)]
-    looks = chart(replace(front, entries=entries))["methods"]
+    looks = chart(replace(front, entries=tuple(entries)))["methods"]
     assert len({(look["colour"], look["shape"]) for look in looks}) == 9
 
 

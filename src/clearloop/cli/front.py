@@ -60,6 +60,7 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
         "best": front.entries[front.best].controller,
         "pick": description["pick"],
         "doubts": description.get("doubts", []),
+        "left_out": description.get("left_out", {}),
         "log": asdict(before),
         "trust": [asdict(row) | {"warnings": row.warnings} for row in rows],
         "front": [asdict(entry) for entry in front.entries],

@@ -196,7 +196,7 @@ def _carry_out(course: "Course", engine: "Engine") -> None:
             nonlocal done
             done += 1
             said = f"gave up: {outcome.reason}" if isinstance(outcome, Failure) else "done"
-            tell(done / total, f"{done} of {total}, {key} {said}")
+            tell(course.share, f"{done} of {total}, {key} {said}")
 
-        tell(done / total, f"{done} of {total}")
+        tell(course.share, f"{done} of {total}")
         course.go(engine, report)

@@ -98,6 +98,7 @@ class RunDirectory:
 
     def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> None:
         """Keep the batch, and write down everything that is needed to do it again."""
+        self.folder(".")
         self._remove(*_LEFT_OVER)  # first: whoever goes on with what stands below must not find them
         self.write_json("run.json", {"status": "running", **_description(task, batch, asked)})
         batch.save(self.path / "batch.parquet")

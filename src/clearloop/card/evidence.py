@@ -13,13 +13,14 @@ def evidence(subject: Subject) -> Section:
     description = subject.description
     asked, data = description["asked"], description["data"]
     versions = ", ".join(f"{name} {version}" for name, version in description["versions"].items())
+    same = description["versions"].get("clearloop") == clearloop.__version__
+    made = "" if same else f"; this card: clearloop {clearloop.__version__}"
     source = ", ".join(asked.get("data", ())) or "the plant of the task"
     rows = [
-        ["run", f"begun {description.get('begun', 'at a time that it does not say')}", ""],
         ["data", f"{data['summary']}, from {source}, seed {asked.get('seed', 0)}", data["fingerprint"]],
         ["controller", subject.file, subject.fingerprint],
         *(["export", name, digest] for name, digest in _exports(subject)),
-        ["versions", f"{versions}; this card: clearloop {clearloop.__version__}", ""],
+        ["run", f"begun {description.get('begun', 'at a time that it does not say')}, {versions}{made}", ""],
     ]
     return Section(
         "What this rests on",

@@ -67,7 +67,8 @@ def test_an_action_that_rests_after_a_while() -> None:
     log = make_log(NONE, held(8, 1), task=TANK, plant=tank, episodes=40, steps=40)
     steps = np.concatenate([np.arange(np.count_nonzero(log.episodes == one)) for one in range(40)])
     found = explain(TANK, replace(log, actions=np.where(steps[:, None] < 5, log.actions, 0.0)))
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.accounts[0].chosen == "planned"
+    assert '"own_past": 1.0' in json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_a_log_that_is_too_short() -> None:

@@ -8,7 +8,7 @@ import typer
 from clearloop.cli.execution import carry_out
 from clearloop.cli.front import front_document, print_front
 from clearloop.cli.model import find_batch, find_track, manageable
-from clearloop.cli.options import Json, parse_budget, print_json
+from clearloop.cli.options import Data, Json, parse_budget, print_json
 from clearloop.cli.refusal import answer
 from clearloop.cli.resumption import Given, go_on
 from clearloop.cli.settings import configure
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 def learn(
     task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A log; repeatable. Without it, a task with a plant makes its own.", metavar="FILE"
-        ),
-    ] = None,
+    data: Data = None,
     method: Annotated[
         list[str] | None,
         typer.Option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clearloop.cli.options import Json, Seed, print_json
+from clearloop.cli.options import Data, Json, Seed, print_json
 from clearloop.cli.terminal import progress, say
 from clearloop.errors import ClearloopError
 
@@ -22,12 +22,7 @@ PIECE = 1_000  # rows, or five horizons
 
 def model(
     task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A log; repeatable. Without it, a task with a plant makes its own.", metavar="FILE"
-        ),
-    ] = None,
+    data: Data = None,
     track: Annotated[
         str,
         typer.Option(

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 MOST_STEPS = 10**15
 
 TaskName = Annotated[str, typer.Option("--task", help="A built-in task or a task file.", metavar="TASK")]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data", help="A log; repeatable. Without it, a task with a plant makes its own.", metavar="FILE"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0, metavar="N")]
 On = Annotated[str, typer.Option("--on", help="The plant, or the model of --run.", metavar="system|model")]

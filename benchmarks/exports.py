@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from clearloop import published
 from clearloop.controllers import Controller, load
-from clearloop.export import export
+from clearloop.exports import export
 from clearloop.task import Task
 from clearloop.verification.bench import FLAGS
 

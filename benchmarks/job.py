@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.expression import OPERATIONS
-from clearloop.expression.operations import NUMBER, VARIABLE
+from clearloop.expression.nodes import NUMBER, VARIABLE
 from clearloop.kernels.engine import System
 from clearloop.kernels.layout import (
     ACTIVATIONS,

@@ -15,8 +15,8 @@ from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
 from clearloop.methods.psop import PSOP
 from clearloop.networks import Network
 from clearloop.surrogate import BEST, Surrogate
-from clearloop.surrogate.failure import Failure
-from clearloop.surrogate.reward import KnownReward
+from clearloop.surrogate.fitting import KnownReward
+from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
 
 TASK = Task.load("cartpole")

@@ -13,17 +13,17 @@ import numpy as np
 from clearloop.controllers import Controller, Equation, Fuzzy, load
 from clearloop.data import Batch
 from clearloop.evaluation import evaluate
+from clearloop.figures.progress import draw_progress
+from clearloop.figures.rules import draw_rules, ranges_of
+from clearloop.figures.style import save_figure
+from clearloop.figures.trajectories import Outcomes, draw_start_maps
 from clearloop.published import published_for
-from clearloop.report.front import draw_front
-from clearloop.report.progress import draw_progress
-from clearloop.report.rules import draw_rules, ranges_of
-from clearloop.report.specimen import from_equations
-from clearloop.report.start_map import Outcomes, draw_start_maps
-from clearloop.report.style import save_figure
-from clearloop.report.tree import draw_crossover
 from clearloop.runs import Front, Ledger, RunDirectory
-from clearloop.search.gp.variation import choose_cuts
+from clearloop.search.gp.genome import choose_cuts
 from clearloop.task import Task
+from reproductions.front import draw_front
+from reproductions.specimen import from_equations
+from reproductions.tree import draw_crossover
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

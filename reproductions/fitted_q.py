@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from clearloop.evaluation import evaluate, fitted_q
-from clearloop.evaluation.approximators import Approximator, Networks, Trees
+from clearloop.evaluation.q_evaluation import Approximator, Networks, Trees
 from clearloop.files import whole_file
 from clearloop.plants.exploration import make_batch
 from clearloop.published import CARTPOLE, Published

@@ -19,7 +19,7 @@ from clearloop.evaluation import evaluate
 from clearloop.plants.scenarios import Scenarios
 from clearloop.runs import Front, RunDirectory
 from clearloop.task import Task
-from clearloop.task.file import read_task
+from clearloop.task.task import read_task
 
 FOLDER = Path("runs/hardware")
 TASK = "cartpole-hardware"

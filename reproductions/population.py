@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 
+from clearloop.figures.progress import Generation, draw_population
 from clearloop.methods import Problem, Search, learn
 from clearloop.methods.evolving import Evolving
 from clearloop.methods.gprl import GPRL
 from clearloop.methods.learning import BUDGETS
 from clearloop.plants.exploration import make_batch
-from clearloop.report.progress import Generation, draw_population
 from clearloop.task import Task
 from reproductions.figures import keep
 

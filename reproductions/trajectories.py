@@ -4,8 +4,8 @@
 """
 
 from clearloop.evaluation import SetpointChange, simulate
+from clearloop.figures.trajectories import draw_trajectories
 from clearloop.published import CARTPOLE
-from clearloop.report.trajectory import draw_trajectories
 from clearloop.task import Task
 from reproductions.figures import keep
 

@@ -6,15 +6,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
     from clearloop.controllers import Controller, load, save
     from clearloop.data import Batch
     from clearloop.errors import ClearloopError
     from clearloop.evaluation import evaluate, fitted_q, simulate
     from clearloop.explanation import explain
-    from clearloop.export import export
+    from clearloop.exports import export
     from clearloop.methods import learn
     from clearloop.methods.cloning import Cloning
     from clearloop.methods.fgprl import FGPRL
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
     from clearloop.plants.exploration import make_batch
     from clearloop.surrogate import Surrogate
     from clearloop.task import Task
+
+__version__ = "0.1.0"
+
 
 _HOMES = {
     "Batch": "clearloop.data",
@@ -46,7 +47,7 @@ _HOMES = {
     "Task": "clearloop.task",
     "evaluate": "clearloop.evaluation",
     "explain": "clearloop.explanation",
-    "export": "clearloop.export",
+    "export": "clearloop.exports",
     "fitted_q": "clearloop.evaluation",
     "learn": "clearloop.methods",
     "load": "clearloop.controllers",

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clearloop.bench.cluster import Dask
-from clearloop.bench.engines import TRIES, Call, Engine, Failure
-from clearloop.bench.local import Local
+from clearloop.bench.engines import TRIES, Call, Dask, Engine, Failure, Local
 from clearloop.errors import ClearloopError
 from tests.bench.work import die_at_first, fail, square, tries
 

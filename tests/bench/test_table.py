@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from clearloop.bench.document import document
 from clearloop.bench.engines import Failure
-from clearloop.bench.table import Difference, Mean, Row, Scores, ordered, ranking, read_scores
+from clearloop.bench.table import Difference, Mean, Row, Scores, document, ordered, ranking, read_scores
 
 
 def scores(method: str, seed: int, costs: list[float], *, track: str = "best") -> Scores:

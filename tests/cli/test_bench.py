@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from clearloop.bench.course import Course
+from clearloop.bench.table import Course
 from clearloop.controllers import load
 from clearloop.evaluation import evaluate
 from clearloop.runs import RunDirectory

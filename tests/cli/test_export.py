@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clearloop.controllers import save
-from clearloop.verification.running import RUNNERS, Actions, Trial
+from clearloop.verification.verdict import RUNNERS, Actions, Trial
 from tests.cli.conftest import Run
 from tests.controllers.kinds import CARTPOLE, KINDS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearloop.cli import execution
+from clearloop.cli import learn
 from clearloop.data import Batch
 from clearloop.surrogate import Surrogate, Track
 from clearloop.task import Task
@@ -87,7 +87,7 @@ def test_a_model_that_predicts_nothing_is_refused(run: Run, monkeypatch: pytest.
         return replace(model, dynamics=wrong)
 
     with monkeypatch.context() as patch:
-        patch.setattr(execution, "learn_model", useless)
+        patch.setattr(learn, "learn_model", useless)
         done = run("learn", "pusher.toml", *QUICK, "--out", "run")
     assert done.code == 2
     assert "place cannot be predicted from this log" in done.err

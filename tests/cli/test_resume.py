@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from clearloop.cli import execution
-from clearloop.runs import watching
-from clearloop.runs.checkpoint import read_state
+from clearloop.cli import learn as learn_command
+from clearloop.runs import learning
+from clearloop.runs.directory import read_state
 from tests.cli.conftest import Done, Run
 from tests.runs.guessing import PUSHER, make_quick
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def learn(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """`clearloop learn` of a small task, with a checkpoint after every round."""
     make_quick(monkeypatch)
-    monkeypatch.setattr(watching, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(learning, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.chdir(tmp_path)
     Path("pusher.toml").write_text(PUSHER)
     return lambda *words: run("learn", "pusher.toml", *words)
@@ -127,7 +127,7 @@ def test_ctrl_c_in_the_report_leaves_a_finished_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(execution, "make_report", stop)
+        patch.setattr(learn_command, "make_report", stop)
         patch.setattr(os, "_exit", sys.exit)
         done = learn(*ASKED, "--out", "run")
     assert done.code == 130

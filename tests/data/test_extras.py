@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from clearloop.data import Batch, read
-from clearloop.data.minari_dataset import minari_name, write_minari
+from clearloop.data.batch import minari_name, write_minari
 from clearloop.errors import ClearloopError
 from tests.data.logs import CARTPOLE, TANK, clean_log
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clearloop.diagnosis import coverage, diagnosis, robustness, starts, step_response
+from clearloop.diagnosis import diagnosis, response, robustness
 
 PAGE = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
 
@@ -29,12 +29,12 @@ def test_the_example_prints_what_the_page_shows(capsys: pytest.CaptureFixture[st
 
 def test_the_definitions_are_those_of_the_code() -> None:
     for text in (
-        f"{starts.CELLS} cells over",
+        f"{robustness.CELLS} cells over",
         f"{diagnosis.LOGGED:,} logged states",
-        f"by {step_response.SHARE:.0%} of the start box".replace("%", " %"),
-        f"within ± {step_response.BAND:.0%} for good".replace("%", " %"),
+        f"by {response.SHARE:.0%} of the start box".replace("%", " %"),
+        f"within ± {response.BAND:.0%} for good".replace("%", " %"),
         f"from {diagnosis.COURSES} scoring starts",
-        f"than for {coverage.USUAL:.0%} of held-out".replace("%", " %"),
+        f"than for {robustness.USUAL:.0%} of held-out".replace("%", " %"),
         f"{diagnosis.DISTURBED} scoring starts",
     ):
         assert text in PAGE

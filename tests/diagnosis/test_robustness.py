@@ -10,7 +10,7 @@ from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.evaluation.planners import make_model
-from tests.evaluation.test_evaluate import MIXING
+from tests.evaluation.test_rollouts import MIXING
 from tests.plants.mixer import MIXER
 from tests.surrogate.models import SLIDER
 

@@ -10,8 +10,8 @@ from clearloop.controllers import Planner
 from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
 from clearloop.networks import Training
 from clearloop.surrogate import BEST, Surrogate
-from clearloop.surrogate.failure import Failure
-from clearloop.surrogate.reward import KnownReward
+from clearloop.surrogate.fitting import KnownReward
+from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
 from tests.plants.mixer import MIXER
 from tests.surrogate.models import SLIDER, linear_network

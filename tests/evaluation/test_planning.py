@@ -13,7 +13,7 @@ from clearloop.controllers import Linear, Planner, load, save
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import with_model
 from clearloop.evaluation.planning import ModelPilot, Plans, pilot_of
-from clearloop.surrogate.reward import KnownReward
+from clearloop.surrogate.fitting import KnownReward
 from clearloop.task import Task
 from tests.evaluation.planners import CART, Floats, make_model, make_pilot, make_planner
 

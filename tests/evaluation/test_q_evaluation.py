@@ -8,7 +8,7 @@ import pytest
 from clearloop.controllers import PID, Equation
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import FittedQ, fitted_q
-from clearloop.evaluation.approximators import Approximator, Networks, Trees
+from clearloop.evaluation.q_evaluation import Approximator, Networks, Trees
 from clearloop.networks import Training
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS

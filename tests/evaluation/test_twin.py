@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
 from clearloop.evaluation import evaluate
-from clearloop.evaluation.setup import make_system, window
+from clearloop.evaluation.rollouts import make_system, window
 from clearloop.kernels.engine import Rollout, roll_out
 from clearloop.kernels.layout import Job
 from clearloop.task import Task

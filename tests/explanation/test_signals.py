@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearloop.data import Batch
-from clearloop.explanation.moments import measure
+from clearloop.explanation.explanation import percent
+from clearloop.explanation.fitting import measure
 from clearloop.explanation.signals import Signals
-from clearloop.explanation.words import percent
 from tests.explanation.planted import TANK
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, variables
-from clearloop.expression.operations import Kind
+from clearloop.expression.nodes import Kind
 
 LARGEST = 1.7976931348623157e308
 ROUND = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, 0.1)

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearloop.expression import OPERATIONS, Expression, Variable, decode, encode, evaluate, parse, variables
-from clearloop.expression.meanings import read
-from clearloop.expression.operations import BY_OPCODE, NUMBER, VARIABLE
+from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE, read
 from tests.expression.strategies import any_kind, values_for
 
 NAMES = (

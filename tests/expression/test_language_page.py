@@ -18,8 +18,8 @@ from clearloop.expression import (
     to_text,
     variables,
 )
-from clearloop.expression.laws import COMPARISONS, CONDITION_LAWS, NUMBER_LAWS
-from clearloop.expression.operations import Kind
+from clearloop.expression.nodes import Kind
+from clearloop.expression.simplification import COMPARISONS, CONDITION_LAWS, NUMBER_LAWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "language.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clearloop.expression import OPERATIONS, Call, Expression, FormulaError, Number, Variable, parse
-from clearloop.expression.operations import FUNCTIONS, Kind
-from clearloop.expression.scanning import MAX_CHARACTERS, MAX_TOKENS
+from clearloop.expression.nodes import FUNCTIONS, Kind
+from clearloop.expression.parsing import MAX_CHARACTERS, MAX_TOKENS
 
 NAMES = ("theta", "theta_dot", "rho", "rho_dot", "force")
 A, B, C, X = (Variable(name) for name in "abcx")

@@ -19,9 +19,8 @@ from clearloop.expression import (
     to_text,
     variables,
 )
-from clearloop.expression.laws import CONDITION_LAWS, NUMBER_LAWS, Law
-from clearloop.expression.nodes import MAX_DEPTH
-from clearloop.expression.operations import Kind
+from clearloop.expression.nodes import MAX_DEPTH, Kind
+from clearloop.expression.simplification import CONDITION_LAWS, NUMBER_LAWS, Law
 from tests.expression.strategies import LARGEST, any_kind, values_for
 
 X = Variable("x")

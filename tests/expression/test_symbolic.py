@@ -5,17 +5,8 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.expression import (
-    OPERATIONS,
-    Call,
-    Expression,
-    Variable,
-    evaluate,
-    parse,
-    to_sympy,
-    variables,
-)
-from clearloop.expression.operations import Kind, Operation
+from clearloop.expression import OPERATIONS, Call, Expression, Variable, evaluate, parse, to_sympy, variables
+from clearloop.expression.nodes import Kind, Operation
 from tests.expression.strategies import expressions, tame_numbers
 
 SMOOTH = ("add", "sub", "mul", "neg", "min", "max", "clip", "abs", "sin", "cos", "tanh")

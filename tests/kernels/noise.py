@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from clearloop.expression import Expression, Number, Operation, Variable, evaluate, fold
-from clearloop.expression.meanings import read, saturated
+from clearloop.expression.nodes import read, saturated
 
 TRIES = 12
 

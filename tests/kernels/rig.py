@@ -9,7 +9,7 @@ import numpy as np
 from clearloop.expression import Expression, Variable, parse, substitute
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, FORMULA, MOVED, PROGRAM, Dynamics, Job, Policies, Reward
-from clearloop.plants.lowering import empty_networks
+from clearloop.plants.plant import empty_networks
 from clearloop.programs import lower_programs, unbounded
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clearloop.kernels.cache import _temporary
+from clearloop.kernels.compilation import _temporary
 
 ROOT = Path(__file__).parents[2]
 

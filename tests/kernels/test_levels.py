@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clearloop.expression import parse
 from clearloop.kernels.engine import roll_out
-from clearloop.task.levels import to_levels
+from clearloop.task.tables import to_levels
 from tests.kernels.rig import Rig
 
 VALUES = st.sampled_from([0.5, -0.5, 0.25, 1e12, -1e12, 0.05]) | st.floats(-20, 20)

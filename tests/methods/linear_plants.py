@@ -10,10 +10,10 @@ from clearloop.data import Batch
 from clearloop.methods import Problem
 from clearloop.networks import Training
 from clearloop.surrogate import BEST, Surrogate
-from clearloop.surrogate.failure import Failure
-from clearloop.surrogate.reward import KnownReward
+from clearloop.surrogate.fitting import KnownReward
+from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
-from clearloop.task.levels import draw_levels
+from clearloop.task.tables import draw_levels
 from tests.surrogate.models import linear_network
 
 Floats = NDArray[np.float64]

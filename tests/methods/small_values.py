@@ -2,9 +2,9 @@
 
 import pytest
 
-from clearloop.evaluation import linear_q
-from clearloop.evaluation.approximators import Networks
-from clearloop.methods import batch_value
+from clearloop.evaluation import q_evaluation
+from clearloop.evaluation.q_evaluation import Networks
+from clearloop.methods import learning
 from clearloop.networks import Training
 
 SMALL = Networks(
@@ -14,6 +14,6 @@ SMALL = Networks(
 
 
 def make_values_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_q, "NETWORKS", SMALL)
-    monkeypatch.setattr(batch_value, "NETWORKS", SMALL)
-    monkeypatch.setattr(batch_value, "JUDGED", 2)
+    monkeypatch.setattr(q_evaluation, "NETWORKS", SMALL)
+    monkeypatch.setattr(learning, "NETWORKS", SMALL)
+    monkeypatch.setattr(learning, "JUDGED", 2)

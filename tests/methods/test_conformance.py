@@ -26,12 +26,12 @@ from clearloop.methods.psonn import PSONN
 from clearloop.methods.psop import PSOP
 from clearloop.methods.registry import METHODS
 from clearloop.methods.swarm import Stage, Stages
-from clearloop.runs.checkpoint import read_state, write_state
+from clearloop.runs.directory import read_state, write_state
 from clearloop.search.cma import CMA
-from clearloop.search.gp.settings import GP
+from clearloop.search.gp.genome import GP
 from clearloop.search.pso import PSO
 from clearloop.task import Task
-from clearloop.task.levels import to_levels
+from clearloop.task.tables import to_levels
 from tests.methods.linear_plants import make_log, make_model, make_task
 
 ROUNDS = Rounds(

@@ -10,8 +10,7 @@ from clearloop.methods import Problem
 from clearloop.methods.evolving import Language
 from clearloop.methods.fgprl import RuleBases
 from clearloop.methods.gprl import GPRL, Equations
-from clearloop.search.gp.settings import GP
-from clearloop.search.gp.variation import cross, insert, mutate_point, mutate_subtree, remove
+from clearloop.search.gp.genome import GP, cross, insert, mutate_point, mutate_subtree, remove
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
 
 U, V = np.array([[1.0, 0.1], [-0.2, 0.9]]), np.array([[0.0, 0.05], [0.1, 0.0]])

@@ -10,7 +10,7 @@ from clearloop.controllers import GreedyQ
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
-from clearloop.evaluation.experience import total
+from clearloop.evaluation.q_evaluation import total
 from clearloop.methods import Problem, Result, Search, learn
 from clearloop.methods.nfq import FINALISTS, NFQ, NFQSearch
 from clearloop.networks.network import ACTIVATIONS

@@ -11,8 +11,7 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.methods import Problem, learn, snapshot
 from clearloop.methods.linear_model import identify
-from clearloop.methods.pid import PID, PIDSearch
-from clearloop.methods.ziegler_nichols import Critical
+from clearloop.methods.pid import PID, Critical, PIDSearch
 from clearloop.plants.exploration import make_batch
 from clearloop.search.pso import PSO
 from clearloop.surrogate import Surrogate

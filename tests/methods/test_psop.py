@@ -8,9 +8,9 @@ import pytest
 from clearloop.controllers import Planner, load, save
 from clearloop.evaluation import evaluate, with_model
 from clearloop.methods import Result, learn
+from clearloop.methods.learning import JUDGED_STARTS, PLANNED_STARTS
 from clearloop.methods.lqr import LQR
 from clearloop.methods.psop import PSOP
-from clearloop.methods.result import JUDGED_STARTS, PLANNED_STARTS
 from clearloop.runs import Front, RunDirectory
 from tests.controllers.kinds import CARTPOLE
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task

@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from clearloop.cli.settings import configure
+from clearloop.cli.options import configure
 from clearloop.errors import ClearloopError
 from clearloop.methods.evolving import Sample
 from clearloop.methods.registry import METHODS, find_method

@@ -7,7 +7,7 @@ import pytest
 
 from clearloop.errors import ClearloopError
 from clearloop.networks import Activation, Network, Trained, Training, train
-from clearloop.networks.scaling import Array
+from clearloop.networks.network import Array
 
 BRIEF = Training(epochs=2)  # shared, with the sizes of the data, so that it is compiled once
 
@@ -104,7 +104,7 @@ def test_every_network_is_another() -> None:
 
 
 def test_each_network_sees_each_row_at_most_once_in_an_order_of_its_own() -> None:
-    from clearloop.networks.descent import minibatches
+    from clearloop.networks.training import minibatches
 
     order = minibatches(np.random.default_rng(0), (2, 3), 100, 32)
     assert order.shape == (3, 2, 3, 32)  # four of the hundred rows fill no batch

@@ -10,12 +10,11 @@ from clearloop.controllers import Equation
 from clearloop.data import Batch
 from clearloop.evaluation import simulate
 from clearloop.kernels.engine import roll_out
-from clearloop.methods.problem import _readable
+from clearloop.methods.method import _readable
 from clearloop.plants.environment import PlantEnvironment
 from clearloop.plants.exploration import _explorers, law_window, make_batch
-from clearloop.plants.lowering import lower_plant, task_window
+from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
-from clearloop.plants.sequences import fixed_actions
 from tests.plants.rig import COUNT, DROPOUTS, GRAIN, LATE, RIG, Floats, course, move
 
 NAMES = RIG.unveiled.state_names

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import pytest
 
-from clearloop.cli import execution
+from clearloop.cli import learn
 from clearloop.controllers import Linear, encode
 from clearloop.data import Batch
 from clearloop.methods import Candidate, Method, Problem, Search, State
@@ -14,8 +14,8 @@ from clearloop.methods.registry import METHODS
 from clearloop.networks import Training
 from clearloop.runs import RunDirectory
 from clearloop.surrogate import Quality, Surrogate, Track, assess
-from clearloop.surrogate.failure import Failure
-from clearloop.surrogate.reward import KnownReward
+from clearloop.surrogate.fitting import KnownReward
+from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
 from tests.surrogate.models import linear_network
 
@@ -135,9 +135,9 @@ def assess_only(surrogate: Surrogate, batch: Batch, run: RunDirectory) -> Qualit
 def make_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """`clearloop learn` knows the method `guess`, and has its model in a moment, and no report."""
     monkeypatch.setitem(METHODS, "guess", Guess)
-    monkeypatch.setattr(execution, "learn_model", linear_model)
-    monkeypatch.setattr(execution, "assess_model", assess_only)
-    monkeypatch.setattr(execution, "make_report", lambda run: run.path)
+    monkeypatch.setattr(learn, "learn_model", linear_model)
+    monkeypatch.setattr(learn, "assess_model", assess_only)
+    monkeypatch.setattr(learn, "make_report", lambda run: run.path)
 
 
 PUSHER = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clearloop.cli import main
-from clearloop.runs import watching
+from clearloop.runs import learning
 from tests.runs.guessing import make_quick
 
 
@@ -31,7 +31,7 @@ def kill_at(name: str, count: int, signal_number: int) -> None:
 
 if __name__ == "__main__":
     make_quick(pytest.MonkeyPatch())
-    watching.CHECKPOINT_SECONDS = 0.0
+    learning.CHECKPOINT_SECONDS = 0.0
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test runner may have switched it off
     if place := os.environ.get("KILL_AT"):
         name, number, *other = place.split(":")

@@ -13,9 +13,9 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation
 from clearloop.methods import Point, Result
 from clearloop.runs import Front, RunDirectory
-from clearloop.runs.checkpoint import read_state, write_state
+from clearloop.runs.directory import read_state, write_state
 from clearloop.runs.front import Known
-from clearloop.runs.results import result_from_state, result_to_state
+from clearloop.runs.learning import result_from_state, result_to_state
 
 NOISE = np.random.default_rng(0).normal(size=(40, 64))
 NOISE -= NOISE.mean(axis=1, keepdims=True)

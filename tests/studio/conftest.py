@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clearloop.studio.app import Studio, make_app
+from clearloop.studio.server import Studio, make_app
 from tests.studio.asking import ORIGIN, PORT, TestClient
 from tests.studio.serving import Served, serving
 

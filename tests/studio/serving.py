@@ -14,8 +14,7 @@ import uvicorn
 from websockets import Origin
 from websockets.sync.client import ClientConnection, connect
 
-from clearloop.studio.app import Studio
-from clearloop.studio.server import listen, make_server
+from clearloop.studio.server import Studio, listen, make_server
 
 FILES = Path("/proc/self/fd")
 PATIENCE = 60.0  # seconds until a test gives up; none depends on it

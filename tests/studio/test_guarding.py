@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearloop.errors import ClearloopError
-from clearloop.studio.app import Studio, make_app
 from clearloop.studio.guarding import Meter, checked_name, inside
+from clearloop.studio.server import Studio, make_app
 from tests.studio.asking import ORIGIN, PORT, TestClient
 
 OWN = [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"]

@@ -11,8 +11,8 @@ import pytest
 from clearloop.methods.registry import METHODS
 from clearloop.runs import RunDirectory
 from clearloop.studio import learning
-from clearloop.studio.app import Studio, make_app
 from clearloop.studio.learning import Job
+from clearloop.studio.server import Studio, make_app
 from tests.runs.guessing import PUSHER, Guess
 from tests.studio.asking import ORIGIN, PORT, TestClient
 from tests.studio.serving import PATIENCE

@@ -1,173 +1,344 @@
-"""Over real sockets: rude clients leave nothing behind, and the others do not notice them."""
+"""What is served, and what is not."""
 
-import http.client
 import json
-import random
-import socket
-import struct
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection
+from starlette.websockets import WebSocketDisconnect
 
-from tests.studio.serving import PATIENCE, Served, error, frame, say, settled, wait_for
-
-UPGRADE = (
-    "GET /live?task={task} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\n"
-    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-)
-
-
-JUNK: list[str | bytes] = ["", "{", "null", '{"do":"fly"}', "\0" * 50, b"\xff\xfe"]
-
-
-def raw(served: Served, text: str) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", served.port), PATIENCE)
-    connection.sendall(text.encode())
-    return connection
+import clearloop
+from clearloop.cli.learn import Given, make_request, start
+from clearloop.data import Batch
+from clearloop.plants.exploration import make_batch
+from clearloop.runs import RunDirectory
+from clearloop.studio import server
+from clearloop.studio.server import Studio, make_app
+from clearloop.task import Task
+from tests.runs.guessing import PUSHER, make_quick
+from tests.studio.asking import ORIGIN, PORT, TestClient
 
 
-def cut(connection: socket.socket) -> None:
-    """As when a cable is pulled: reset, no farewell."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With one run that is finished, and has a report of sorts."""
+    runs = tmp_path_factory.mktemp("runs")
+    file = runs / "pusher.toml"
+    file.write_text(PUSHER)
+    with pytest.MonkeyPatch.context() as patch:
+        make_quick(patch)
+        run, given = RunDirectory(runs / "pushed"), Given(methods=("guess",), budget="4e5", seed=0)
+        start(run, make_request("learn", str(file), given), Task.load(str(file)))
+    (run.path / "report.html").write_text("<script>1</script>")
+    return runs
 
 
-def closing_code(connection: ClientConnection) -> int | None:
-    """Reads until it is closed."""
-    with suppress(ConnectionClosed):
-        while True:
-            connection.recv(PATIENCE)
-    return connection.close_code
+@pytest.fixture
+def pusher(folder: Path) -> Iterator[TestClient]:
+    studio = Studio(folder, str(folder / "pusher.toml"))
+    with TestClient(make_app(studio, PORT), base_url=ORIGIN, headers={"origin": ORIGIN}) as client:
+        yield client
 
 
-def test_two_hundred_who_vanish_leave_nothing(served: Served) -> None:
-    with served.connect() as watcher:
-        frame(watcher)
-        before = served.counts
-        rng = random.Random(0)  # noqa: S311
-        for number in range(200):
-            task = rng.choice(["cartpole", "cartpole", "tank", "none"])
-            text = UPGRADE.format(task=task, port=served.port)
-            connection = raw(served, text[: rng.randrange(1, len(text))] if number % 4 == 0 else text)
-            if number % 4 == 1:
-                connection.recv(10)
-            if number % 4 == 2:
-                connection.sendall(rng.randbytes(200))
-            if number % 4 == 3:
-                connection.recv(300)
-                connection.sendall(b"\x81\xfe\xff")  # a frame that never ends
-            cut(connection)
-        settled(served, before)
-        told = frame(watcher)
-        assert frame(watcher, lambda one: one["t"] >= told["t"] + 5)["t"] >= told["t"] + 5
+def made(task: str = "cartpole", size: int = 200) -> bytes:
+    batch = make_batch(Task.load(task), rng=np.random.default_rng(0), size=size)
+    return batch.to_frame().write_csv().encode()
 
 
-def test_a_flood_of_junk_closes_one_socket_and_no_other(served: Served) -> None:
-    with served.connect() as watcher:
-        frame(watcher)
-        before = served.counts
-        rng = random.Random(1)  # noqa: S311
-        for _ in range(5):
-            with served.connect() as flood:
-                with suppress(ConnectionClosed):
-                    for _ in range(2_000):
-                        flood.send(rng.choice(JUNK))
-                assert closing_code(flood) == 1008
-        settled(served, before)
-        frame(watcher)
+def test_the_state_says_what_there_is(client: TestClient) -> None:
+    state = client.get("/api/state").json()
+    assert state["version"] == clearloop.__version__
+    assert state["default_task"] == "cartpole"
+    assert {task["name"] for task in state["tasks"]} >= {"cartpole", "motor", "pendulum", "tank"}
 
 
-def test_messages_that_are_too_large(served: Served) -> None:
-    with served.connect() as one:
-        one.send("x" * 4097)
-        assert error(one) == "message: longer than 4,096 bytes"
-        one.send("x" * 4097)
-        assert error(one) == "message: longer than 4,096 bytes"
-        one.send("x" * 4097)
-        assert closing_code(one) == 1008
-    with served.connect() as other:
-        other.send("x" * 100_000)
-        assert closing_code(other) == 1009
+def test_an_empty_folder_has_nothing(client: TestClient) -> None:
+    assert client.get("/api/runs").json() == []
+    assert client.get("/api/batches").json() == []
+    assert [one["id"] for one in client.get("/api/controllers?task=cartpole").json()] == [
+        "published/gprl",
+        "published/pid",
+        "published/lqr",
+        "published/none",
+    ]
+    assert [one["source"] for one in client.get("/api/controllers?task=tank").json()] == ["logged"]
 
 
-def test_who_does_not_read_misses_frames_and_not_steps(served: Served) -> None:
-    """What is not read waits in buffers that have an end, and then gives way to what is new."""
-    lazy = raw(served, UPGRADE.format(task="cartpole", port=served.port))
-    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    with served.connect() as watcher:
-        told = frame(watcher)["t"]
-        frame(watcher, lambda one: one["t"] >= told + 40)
-    cut(lazy)
-    wait_for(lambda: served.studio.sessions == 0)
+def test_a_run_has_its_front_its_headline_and_its_controllers(pusher: TestClient) -> None:
+    (run,) = pusher.get("/api/runs").json()
+    assert (run["name"], run["status"], run["task"]) == ("pushed", "finished", "pusher")
+    assert run["headline"].startswith("The best controller")
+    assert run["report"] == "/runs/pushed/report.html"
+    assert sum(entry["pick"] for entry in run["front"]) == 1
+    listed = pusher.get("/api/controllers?task=pusher").json()
+    assert [one["id"] for one in listed] == [f"runs/pushed/{entry['controller']}" for entry in run["front"]]
+    assert listed[0]["formula"] == run["front"][0]["formula"]
+    progress = pusher.get("/api/runs/pushed/progress").json()
+    assert progress == {"status": "finished", "share": 1.0, "line": run["headline"], "front": run["front"]}
+    assert pusher.get("/api/controllers?task=cartpole").json()[-1]["source"] == "published"
 
 
-def test_a_session_goes_on_by_itself(served: Served) -> None:
-    with served.connect() as watcher:
-        say(watcher, do="drive", side=0, controller="published/gprl")
-        say(watcher, do="sensors", noise=0.1, delay=1)
-        say(watcher, do="push", size=0.3)
-        say(watcher, do="setpoint", state="rho", value=0.4)
-        one = frame(watcher, lambda one: one["setpoint"] == {"rho": 0.4} and one["sides"][0]["terms"])
-        ahead = frame(watcher, lambda other: other["t"] >= one["t"] + 30)
-        assert ahead["sides"][0]["up"] > one["sides"][0]["up"]
-        assert 0 <= ahead["late"] <= 1
-        say(watcher, do="pause", on=True)
-        still = frame(watcher, lambda other: other["paused"])
-        assert frame(watcher)["t"] == still["t"]
-
-
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1"])
-def test_sockets_from_elsewhere_are_refused(served: Served, origin: str) -> None:
-    with pytest.raises(InvalidStatus) as refusal, served.connect(origin=origin):
-        pass
-    assert refusal.value.response.status_code == 403
-
-
-def test_hosts_from_elsewhere_are_refused(served: Served) -> None:
-    for host, status in ((f"127.0.0.1:{served.port}", 200), ("evil.example", 403), ("", 403)):
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
-        connection.request("GET", "/api/batches", headers={"Host": host})
-        answer = connection.getresponse()
-        answer.read()
-        assert answer.status == status
-        assert "server" not in {name.lower() for name, _ in answer.getheaders()}
-        connection.close()
+def test_a_report_runs_as_if_it_came_from_nowhere(pusher: TestClient) -> None:
+    answer = pusher.get("/runs/pushed/report.html")
+    assert answer.text == "<script>1</script>"
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts")
+    assert "allow-same-origin" not in policy
+    assert "default-src 'none'" in policy
 
 
 @pytest.mark.parametrize(
-    "path", ["/../app.py", "/..%2fapp.py", "/%2e%2e/app.py", "/batches/../../x", "//x/../.."]
+    "path",
+    [
+        "/runs/none/report.html",
+        "/runs/../pusher.toml",
+        "/runs/pushed/run.json",
+        "/runs/pushed/../../pusher.toml",
+        "/runs/%2e%2e/report.html",
+        "/runs/..%2f..%2fetc/report.html",
+        "/runs/pushed%2f..%2fpushed/report.html",
+        "/batches/..%2f..%2fpusher",
+        "/batches/%2e%2e%2fpusher.toml",
+        "/batches/..%5c..%5cpusher",
+        "/batches/%252e%252e%252fpusher",
+        "/batches/a%00b",
+        "/api/runs/%2e%2e/progress",
+        "/api/runs/..%2fpushed/progress",
+        "/%2e%2e/app.py",
+        "/..%2fapp.py",
+        "/..%5capp.py",
+        "/../app.py",
+        "//etc/passwd",
+        "/page/../../app.py",
+    ],
 )
-def test_paths_as_no_browser_would_send_them(served: Served, path: str) -> None:
-    connection = raw(
-        served, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nConnection: close\r\n\r\n"
+def test_nothing_leads_out_of_the_folder(pusher: TestClient, path: str) -> None:
+    answer = pusher.get(path)
+    assert answer.status_code in (400, 404)
+    assert "derivative" not in answer.text
+    assert "Starlette" not in answer.text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
+def test_nor_do_links(studio: Studio, client: TestClient, folder: Path) -> None:
+    runs, batches = studio.runs.folder, studio.batches.folder
+    batches.mkdir(parents=True)
+    (runs / "elsewhere").symlink_to(folder / "pushed")
+    (batches / "secret.csv").symlink_to(folder / "pusher.toml")
+    (batches / "secret.json").write_text('{"task": "pusher", "rows": 1, "episodes": 1}')
+    (runs / "own").mkdir()
+    (runs / "own" / "run.json").write_bytes((folder / "pushed" / "run.json").read_bytes())
+    (runs / "own" / "report.html").symlink_to(folder / "pusher.toml")
+    (runs / "own" / "controllers").symlink_to(folder / "pushed" / "controllers")
+    assert client.get("/runs/elsewhere/report.html").status_code == 400
+    assert client.get("/runs/own/report.html").status_code == 400
+    assert client.get("/batches/secret").status_code == 400
+    assert client.get("/api/batches").json() == []
+    assert [run["name"] for run in client.get("/api/runs").json()] == ["own"]
+    assert client.get("/api/runs").json()[0]["report"] is None
+    assert "runs/" not in client.get("/api/controllers?task=cartpole").text
+
+
+def test_a_damaged_run_spoils_nothing(studio: Studio, client: TestClient, folder: Path) -> None:
+    for number, text in enumerate(["", "{", "[]", '{"status": "finished"}', "\0", "[" * 5000]):
+        run = studio.runs.folder / f"bad{number}"
+        run.mkdir(parents=True)
+        (run / "run.json").write_text(text)
+    description = json.loads((folder / "pushed" / "run.json").read_text())
+    for name, change in {"odd": {"task": 3}, "lost": {"doubts": [], "status": "refused"}}.items():
+        (studio.runs.folder / name).mkdir()
+        (studio.runs.folder / name / "run.json").write_text(json.dumps(description | change))
+    assert client.get("/api/runs").json() == []
+    assert client.get("/api/controllers?task=cartpole").status_code == 200
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
+def test_files_of_a_run_may_come_and_go(studio: Studio, client: TestClient, folder: Path) -> None:
+    run = studio.runs.folder / "going"
+    run.mkdir(parents=True)
+    description = json.loads((folder / "pushed" / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(description | {"status": "running"}))
+    (run / "candidates.csv").symlink_to("gone")  # as if after it was listed
+    (listed,) = client.get("/api/runs").json()
+    assert (listed["status"], listed["front"]) == ("running", [])
+    os.utime(run / "run.json", (0, 0))
+    (run / ".run.json.1.partial").touch()
+    assert client.get("/api/runs").json()[0]["status"] == "stopped"
+
+
+def test_a_batch_is_taken_if_the_task_can_read_it(studio: Studio, client: TestClient) -> None:
+    text = made()
+    answer = client.post("/api/batches?task=cartpole&name=mine", content=text)
+    assert answer.status_code == 200
+    assert (answer.json()["rows"], answer.json()["task"]) == (200, "cartpole")
+    assert client.get("/api/batches").json() == [answer.json()]
+    download = client.get("/batches/mine")
+    assert download.content == text
+    assert download.headers["content-disposition"] == 'attachment; filename="mine.csv"'
+    again = client.post("/api/batches?task=cartpole&name=mine", content=text)
+    assert (again.status_code, again.json()) == (
+        400,
+        {"error": "there is a batch 'mine' already: give another name"},
     )
-    answer = b""
-    while piece := connection.recv(65536):
-        answer += piece
-    connection.close()
-    assert answer.split()[1] in (b"400", b"404")
-    assert b"Starlette" not in answer
+    assert sorted(path.name for path in studio.batches.folder.iterdir()) == ["mine.csv", "mine.json"]
 
 
-def test_an_upload_that_is_cut_off_leaves_nothing(served: Served) -> None:
-    folder = served.studio.batches.folder
-    text = (
-        f"POST /api/batches?task=cartpole&name=x HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
-        f"Origin: {served.origin}\r\nContent-Length: 1000000\r\n\r\n"
-    )
-    connections = [raw(served, text + "theta,theta_dot\n1,2\n") for _ in range(10)]
-    wait_for(lambda: folder.exists() and len(list(folder.iterdir())) == 10)
-    for connection in connections:
-        cut(connection)
-    wait_for(lambda: not list(folder.iterdir()))
-    wait_for(lambda: served.counts["requests"] == 0)
+@pytest.mark.parametrize(
+    ("query", "body", "said"),
+    [
+        ("task=cartpole&name=x", b"", "x.csv: "),
+        ("task=cartpole&name=x", b"\0\1\2", "x.csv: is damaged"),
+        ("task=cartpole&name=x", b"a,b\n1,2\n", "x.csv: "),
+        ("task=tank&name=x", made(), "x.csv: "),
+        ("task=cartpole&name=../x", made(), "cannot be the name of a batch"),
+        ("task=cartpole&name=%2e%2e%2fx", made(), "cannot be the name of a batch"),
+        ("task=cartpole", made(), "cannot be the name of a batch"),
+        ("task=none&name=x", made(), "no task 'none'"),
+    ],
+)
+def test_else_it_is_refused_in_one_line_and_nothing_is_left(
+    studio: Studio, client: TestClient, query: str, body: bytes, said: str
+) -> None:
+    answer = client.post(f"/api/batches?{query}", content=body)
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]
+    assert "\n" not in answer.json()["error"]
+    assert str(studio.batches.folder) not in answer.json()["error"]
+    assert not studio.batches.folder.exists() or list(studio.batches.folder.iterdir()) == []
 
 
-def test_answers_are_json(served: Served) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
-    connection.request("GET", "/api/state")
-    assert json.loads(connection.getresponse().read())["default_task"] == "cartpole"
-    connection.close()
+def test_uploads_have_a_largest_size(
+    studio: Studio, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LARGEST_UPLOAD", 1000)
+    declared = client.post("/api/batches?task=cartpole&name=x", content=b"x" * 1001)
+    streamed = client.post("/api/batches?task=cartpole&name=x", content=iter([b"x" * 400] * 3))
+    assert declared.status_code == streamed.status_code == 413
+    assert list(studio.batches.folder.glob("*")) == list(studio.batches.folder.glob(".*")) == []
+    asked = client.post("/api/learn", content=b" " * 5000)
+    assert asked.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {},
+        [],
+        {"task": "none"},
+        {"task": "cartpole", "method": "--force"},
+        {"task": "cartpole", "method": "magic"},
+        {"task": "cartpole", "batch": "none"},
+        {"task": "cartpole", "batch": "../x"},
+        {"task": "cartpole", "budget": "--out=/tmp/x"},
+        {"task": "cartpole", "budget": 5},
+        {"task": "cartpole", "seed": -1},
+        {"task": "cartpole", "more": 1},
+        {"task": ["cartpole"]},
+    ],
+)
+def test_a_wish_that_makes_no_sense_starts_nothing(studio: Studio, client: TestClient, wish: Any) -> None:
+    answer = client.post("/api/learn", json=wish)
+    assert answer.status_code in (400, 404)
+    assert "\n" not in answer.json()["error"]
+    assert studio.learner.busy is None
+
+
+def test_only_what_is_offered(client: TestClient) -> None:
+    for method, path in (
+        ("POST", "/api/state"),
+        ("PUT", "/api/batches?name=x"),
+        ("DELETE", "/batches/x"),
+        ("GET", "/api/learn"),
+        ("POST", "/index.html"),
+    ):
+        assert client.request(method, path).status_code in (404, 405)
+    assert client.post("/api/runs/none/stop").status_code == 400
+
+
+def live(client: TestClient, task: str = "cartpole", **headers: str) -> Any:
+    own = {"host": f"127.0.0.1:{PORT}", "origin": ORIGIN}
+    return client.websocket_connect(f"/live?task={task}", headers=own | headers)
+
+
+def until(socket: Any, holds: Any) -> dict[str, Any]:
+    while True:
+        document: dict[str, Any] = json.loads(socket.receive_text())
+        if "t" in document and holds(document):
+            return document
+
+
+def test_a_session_over_a_socket_is_played_recorded_and_saved(studio: Studio, client: TestClient) -> None:
+    with live(client) as socket:
+        socket.send_json({"do": "record", "on": True})
+        socket.send_json({"do": "hand", "action": {"force": 1}})
+        one = until(socket, lambda frame: frame["sides"][0]["action"]["force"] == 10)
+        assert one["recording"]["on"]
+        assert one["recording"]["name"] == "cartpole-play-1"
+        socket.send_json({"do": "drive", "side": 1, "controller": "published/gprl"})
+        two = until(socket, lambda frame: len(frame["sides"]) == 2)
+        assert two["sides"][1]["terms"][0]["text"] == "69.8*theta"
+        until(socket, lambda frame: frame["recording"]["rows"] > 20)
+        socket.send_json({"do": "record", "on": False})
+        last = until(socket, lambda frame: frame["recording"]["saved"])
+        assert last["recording"] == {
+            "on": False, "rows": 0, "episodes": 0, "name": None, "saved": "cartpole-play-1",
+        }  # fmt: skip
+        socket.send_json({"do": "record", "on": False})
+    batch = Batch.load(studio.batches.path("cartpole-play-1"), Task.load("cartpole"))
+    assert len(batch) > 20
+    assert studio.sessions == 0
+
+
+def test_a_socket_that_closes_keeps_what_was_recorded(studio: Studio, client: TestClient) -> None:
+    with live(client) as socket:
+        socket.send_json({"do": "record", "on": True})
+        until(socket, lambda frame: frame["recording"]["rows"] > 3)
+    assert client.get("/api/batches").json()[0]["name"] == "cartpole-play-1"
+    assert studio.sessions == 0
+
+
+def test_what_was_not_played_is_not_saved(studio: Studio, client: TestClient) -> None:
+    with live(client) as socket:
+        socket.send_json({"do": "pause", "on": True})
+        socket.send_json({"do": "record", "on": True})
+        socket.send_json({"do": "record", "on": False})
+        while "error" not in (answer := json.loads(socket.receive_text())):
+            assert answer["recording"]["rows"] <= 1
+        assert answer["error"] == "record: nothing happened, so nothing was saved"
+    assert not studio.batches.folder.exists()
+
+
+def test_the_socket_answers_nonsense_and_lives(client: TestClient) -> None:
+    with live(client) as socket:
+        for message in ("{", '{"do": "drive", "side": 0, "controller": "runs/../../x"}', "x" * 5000):
+            socket.send_text(message)
+            while "error" not in (answer := json.loads(socket.receive_text())):
+                pass
+            assert "\n" not in answer["error"]
+        socket.send_json({"do": "restart", "seed": 1})
+        socket.send_bytes(b'{"do": "speed", "factor": 0.5}')
+        until(socket, lambda frame: frame["speed"] == 0.5)
+
+
+def test_sockets_of_others_are_refused(client: TestClient) -> None:
+    for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}, {"origin": "null"}):
+        with pytest.raises(WebSocketDisconnect) as refusal, live(client, **headers):
+            pass
+        assert refusal.value.code == 1008
+    with pytest.raises(WebSocketDisconnect), live(client, "none"):
+        pass
+
+
+def test_there_are_only_so_many_sessions(
+    studio: Studio, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_SESSIONS", 2)
+    with live(client), live(client):
+        with pytest.raises(WebSocketDisconnect) as refusal, live(client):
+            pass
+        assert refusal.value.code == 1013
+    with live(client):
+        assert studio.sessions == 1

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from clearloop.errors import ClearloopError
-from clearloop.studio.bounds import goal_of, limits_of
-from clearloop.studio.catalog import Catalog
-from clearloop.studio.runs import Runs
-from clearloop.studio.stage import Stage
+from clearloop.studio.library import Catalog, Runs
+from clearloop.studio.stage import Stage, goal_of, limits_of
 from clearloop.task import Task
 from tests.studio.test_session import STAGES
 

@@ -10,8 +10,8 @@ from clearloop.data import Batch
 from clearloop.networks import Network, Training
 from clearloop.plants.exploration import make_batch
 from clearloop.surrogate import BEST, PUBLISHED, Surrogate
-from clearloop.surrogate.failure import Failure
-from clearloop.surrogate.reward import KnownReward
+from clearloop.surrogate.fitting import KnownReward
+from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
 
 Floats = NDArray[np.float64]

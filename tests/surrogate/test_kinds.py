@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clearloop.controllers import Controller, encode
-from clearloop.evaluation.setup import window
+from clearloop.evaluation.rollouts import window
 from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
 from clearloop.surrogate import Surrogate

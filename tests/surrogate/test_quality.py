@@ -8,12 +8,10 @@ import pytest
 
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.report.surrogate import draw_quality
+from clearloop.figures.model import draw_quality
 from clearloop.surrogate import Quality, Surrogate, assess
-from clearloop.surrogate.disagreement import Disagreement
-from clearloop.surrogate.one_step import RewardErrors, StateErrors
-from clearloop.surrogate.open_loop import OpenLoop
-from clearloop.surrogate.reward import KnownReward
+from clearloop.surrogate.fitting import KnownReward
+from clearloop.surrogate.quality import Disagreement, OpenLoop, RewardErrors, StateErrors
 from clearloop.task import Task
 
 from .models import PUSHED, SLIDER, Floats, linear_network, slider_log, slider_model, tank_log

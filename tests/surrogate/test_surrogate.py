@@ -7,7 +7,7 @@ import pytest
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.surrogate import BEST, PUBLISHED, Surrogate, Track
-from clearloop.surrogate.reward import KnownReward, LearnedReward
+from clearloop.surrogate.fitting import KnownReward, LearnedReward
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 

@@ -27,17 +27,17 @@ def test_the_example_runs_and_prints_what_the_page_shows(
 
 
 def test_the_limits_of_the_verdict_are_those_of_the_page() -> None:
-    from clearloop.surrogate import verdict
+    from clearloop.surrogate import quality
 
     def percents(limits: tuple[float, float]) -> str:
         return " | ".join(f"{100 * limit:g} %" for limit in limits)
 
     for line, limits in (
-        ("one step", percents(verdict.UNEXPLAINED)),
-        ("ten steps", " | ".join(f"{limit:g}" for limit in verdict.DRIFT_SOON)),
-        ("to the end", f"{verdict.DRIFT_AT_THE_END[0]:g} | any"),
-        ("reward", percents(verdict.WRONG_REWARDS)),
-        ("failures", percents(verdict.MISSED)),
-        ("false alarms", percents(verdict.FALSE_ALARMS)),
+        ("one step", percents(quality.UNEXPLAINED)),
+        ("ten steps", " | ".join(f"{limit:g}" for limit in quality.DRIFT_SOON)),
+        ("to the end", f"{quality.DRIFT_AT_THE_END[0]:g} | any"),
+        ("reward", percents(quality.WRONG_REWARDS)),
+        ("failures", percents(quality.MISSED)),
+        ("false alarms", percents(quality.FALSE_ALARMS)),
     ):
         assert re.search(rf"^\| {line} \|.*\| {re.escape(limits)} \|$", PAGE, re.MULTILINE), line

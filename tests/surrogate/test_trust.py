@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from clearloop.data import Batch
-from clearloop.data.report import Finding
+from clearloop.data.findings import Finding
 from clearloop.surrogate import Surrogate, examine_model, trust
-from clearloop.surrogate.comparison import compare
+from clearloop.surrogate.trust import compare
 from tests.surrogate.models import SLIDER, Floats, slider_log, slider_model
 
 

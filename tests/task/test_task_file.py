@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clearloop.errors import ClearloopError
 from clearloop.expression import to_text
 from clearloop.task import Task
-from clearloop.task.file import LARGEST_FILE
+from clearloop.task.task import LARGEST_FILE
 from tests.task.texts import CARTPOLE, LEARNED, SMALL, edited
 
 

@@ -1,6 +1,6 @@
 """Task files to read and to break."""
 
-from clearloop.task.file import read_task
+from clearloop.task.task import read_task
 
 CARTPOLE, _ = read_task("cartpole")
 SMALL = """

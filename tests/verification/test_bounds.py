@@ -8,11 +8,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearloop.export import DOUBLE, SINGLE
+from clearloop.exports import DOUBLE, SINGLE
 from clearloop.expression import Expression, Number, Variable, evaluate, fold, variables
-from clearloop.expression.operations import OPERATIONS, Operation
-from clearloop.verification.approximation import Approximate, Arithmetic
-from clearloop.verification.bounds import apply
+from clearloop.expression.nodes import OPERATIONS, Operation
+from clearloop.verification.bounds import Approximate, Arithmetic, apply
 from tests.expression.strategies import ALL_OPERATIONS, expressions, tame_numbers
 
 VALUES = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0]) | st.floats(-1e6, 1e6) | st.floats(-10, 10)

@@ -1,13 +1,25 @@
 """What a bench found, as the paper's table: means over experiments, and which method is better."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from clearloop.bench.engines import Call, Engine, Failure
+from clearloop.bench.experiment import Store, Work, experiment, prepare
+from clearloop.controllers import Planner, from_json, save
 from clearloop.data.cells import Floats
+from clearloop.errors import ClearloopError
+from clearloop.files import whole_file
+from clearloop.methods import BUDGETS
+from clearloop.runs import Request, RunDirectory
+from clearloop.runs.directory import settings_of, write_table
+from clearloop.surrogate import TRACKS
+from clearloop.task import Task
 
 ORDER = ("lqr", "pid", "pso-p", "nfq-last", "nfq-selected", "psonn", "fpsrl", "fgprl", "gprl")
 """of the paper's table"""
@@ -146,3 +158,290 @@ def ranking(scores: Sequence[Scores]) -> list[Comparison]:
         Comparison(worse, better, Difference.of(costs[worse], costs[better]))
         for better, worse in pairwise(names)
     ]
+
+
+# `table.md`: what a bench found, for people.
+
+TITLES = {"nfq-last": "NFQ last", "nfq-selected": "NFQ selected"}
+
+
+def document(
+    title: str,
+    tracks: Mapping[str, Sequence[Scores]],
+    published: Mapping[str, Sequence[Scores]],
+    failed: Mapping[str, Failure],
+    *,
+    in_paper: bool,
+) -> str:
+    """`published`: of each track, the controllers of the paper with our starts and models."""
+    parts = [f"# {title}", ""]
+    for track, scores in tracks.items():
+        parts += [f"## Track {track}", ""]
+        if scores:
+            parts += [*_table(scores, in_paper), "", *_starts(scores), "", *_ranking(scores), ""]
+        else:
+            parts += ["No experiment was finished.", ""]
+        if published[track]:
+            parts += ["Published controllers, from the same starts:", "", *_published(published[track]), ""]
+    if failed:
+        parts += ["## What failed", ""]
+        parts += [f"- {key}, {failure.reason}" for key, failure in failed.items()] + [""]
+    return "\n".join(parts)
+
+
+def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
+    """A column for each method; model above system, as in the paper."""
+    methods = ordered([one.row.method for one in scores])
+    rows = {method: [one.row for one in scores if one.row.method == method] for method in methods}
+
+    def line(name: str, cells: Iterable[str]) -> str:
+        return f"| {name} | {' | '.join(cells)} |"
+
+    yield line("penalty", (TITLES.get(method, method.upper()) for method in methods))
+    yield line("---", ("---" for _ in methods))
+    figures = {
+        "model": [Mean.of([row.penalty_model for row in rows[method]]) for method in methods],
+        "system": [Mean.of([row.penalty_system for row in rows[method]]) for method in methods],
+    }
+    for number, (name, means) in enumerate(figures.items()):
+        yield line(name, map(str, means))
+        if in_paper:
+            yield line(f"{name}, paper", (PAPER.get(method, ("", ""))[number] for method in methods))
+    failures = (Mean.of([row.failures_system for row in rows[method]]).mean for method in methods)
+    yield line("failures", ("" if np.isnan(share) else f"{100 * share:.1f} %" for share in failures))
+    complexities = (np.mean([row.complexity for row in rows[method]]) for method in methods)
+    yield line("complexity", (f"{size:.0f}" for size in complexities))
+    yield line("experiments", (str(len(rows[method])) for method in methods))
+
+
+def _starts(scores: Sequence[Scores]) -> Iterable[str]:
+    counts = sorted({len(one.model) for one in scores})
+    yield (
+        "Means ± standard errors over experiments. Penalties are means over the first"
+        f" {counts[-1]:,} points of the scoring set."
+    )
+    if len(counts) > 1:
+        few = ", ".join(ordered([one.row.method for one in scores if len(one.model) == counts[0]]))
+        yield f"Of {few}: over the first {counts[0]}. From these, on the system:"
+        yield ""
+        yield "| method | system |"
+        yield "|---|---|"
+        for method in ordered([one.row.method for one in scores]):
+            costs = [one.system for one in scores if one.row.method == method]
+            yield f"| {method} | {Mean.of([None if c is None else c[: counts[0]].mean() for c in costs])} |"
+
+
+def _ranking(scores: Sequence[Scores]) -> Iterable[str]:
+    """Which is better, and whether that is certain."""
+    compared = ranking(scores)
+    if not compared:
+        return
+    yield "From the best to the worst, with 95 % intervals of the difference to the one before, from the same"
+    yield "starts:"
+    yield ""
+    yield "| method | costs more than | by | certain |"
+    yield "|---|---|---|---|"
+    for one in compared:
+        certain = "yes" if one.difference.certain else "no"
+        yield f"| {one.method} | {one.better} | {one.difference} | {certain} |"
+
+
+def _published(scores: Sequence[Scores]) -> Iterable[str]:
+    yield "| controller | model | system | failures |"
+    yield "|---|---|---|---|"
+    for title in dict.fromkeys(one.row.method for one in scores):
+        rows = [one.row for one in scores if one.row.method == title]
+        model = Mean.of([row.penalty_model for row in rows])
+        system, failures = rows[0].penalty_system, rows[0].failures_system
+        yield f"| {title} | {model} | {system or 0:.3f} | {100 * (failures or 0):.1f} % |"
+
+
+# A bench under way: which pieces of work there are, and which are still to be done.
+
+# Minutes of one core, on the cart-pole: what grows with the budget, here for `standard`, and what does not.
+SEARCHING = {"fgprl": 6.5, "fpsrl": 4.0, "gprl": 4.0, "psonn": 3.5}
+FIXED = {"model": 0.5, "nfq": 3.0, "pso-p": 1.6, "pid": 0.3, "lqr": 0.1}
+
+Tell = Callable[[str, Any], None]
+"""Called with the key of a piece of work, and what it gave."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Methods × experiments, on one track or on both."""
+
+    request: Request
+    seeds: int
+    """experiments of each method"""
+    fresh: bool
+    """each experiment has its own batch and model; if not, all share one, as in the paper"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        more = {"seeds": self.seeds, "batch": "fresh" if self.fresh else "shared"}
+        return self.request.to_dict() | more
+
+    @classmethod
+    def from_dict(cls, asked: dict[str, Any]) -> Self:
+        """What `to_dict` gave."""
+        request = Request.from_dict(asked)
+        seeds, batch = asked.get("seeds"), asked.get("batch")
+        known = batch in ("shared", "fresh") and request.track in ("both", *TRACKS)
+        if not (isinstance(seeds, int) and seeds > 0 and known):
+            raise ClearloopError("run.json: damaged: it does not say what was asked")
+        return cls(request=request, seeds=seeds, fresh=batch == "fresh")
+
+    @property
+    def tracks(self) -> tuple[str, ...]:
+        return tuple(TRACKS) if self.request.track == "both" else (self.request.track,)
+
+    def models(self, task: Task) -> list[Work]:
+        table = task.model_dump(mode="json", exclude_none=True)
+        first = self.request.seed
+        return [
+            Work(task=table, track=track, seed=seed, settings={}, budget=self.request.budget)
+            for track in self.tracks
+            for seed in range(first, first + (self.seeds if self.fresh else 1))
+        ]
+
+    def experiments(self, task: Task) -> list[Work]:
+        """Track by track, the slowest methods first: none works alone at the end."""
+        budget = self.request.budget
+        methods = sorted(self.request.methods, key=lambda method: effort(method.name, budget), reverse=True)
+        models = self.models(task)
+        return [
+            replace(model, method=method.name, settings=settings_of(method), number=number)
+            for track in self.tracks
+            for method in methods
+            for model in models
+            if model.track == track
+            for number in range(1 if self.fresh else self.seeds)
+        ]
+
+
+def effort(method: str, budget: int) -> float:
+    """About how long it takes, compared with others."""
+    return FIXED.get(method) or SEARCHING.get(method, SEARCHING["gprl"]) * budget / BUDGETS["standard"]
+
+
+@dataclass(frozen=True)
+class Course:
+    bench: Bench
+    task: Task
+    store: Store
+    failed: dict[str, Failure] = field(default_factory=dict)
+    """what was given up, in this sitting"""
+
+    @property
+    def total(self) -> int:
+        """Pieces of work."""
+        return len(self._works)
+
+    @cached_property
+    def _works(self) -> list[Work]:
+        return [*self.bench.models(self.task), *self.bench.experiments(self.task)]
+
+    @property
+    def done(self) -> int:
+        return sum(self.store.has(work.key) for work in self._works)
+
+    @property
+    def share(self) -> float:
+        """Of all effort that is over, from 0 to 1."""
+        efforts = {work.key: effort(work.method or "model", work.budget) for work in self._works}
+        over = [one for key, one in efforts.items() if self.store.has(key) or key in self.failed]
+        return sum(over) / sum(efforts.values())
+
+    def go(self, engine: Engine, tell: Tell) -> None:
+        """All that is not done yet: first the models, then the searches on them."""
+        models = [work for work in self.bench.models(self.task) if not self.store.has(work.key)]
+        self._do({work.key: Call(prepare, (work,)) for work in models}, engine, tell)
+        calls, parcel = {}, cache(self.store.model)
+        for work in self.bench.experiments(self.task):
+            model = work.of_model.key
+            if model in self.failed:
+                self.failed[work.key] = Failure(f"no model: {self.failed[model].reason}")
+            elif not self.store.has(work.key):
+                calls[work.key] = Call(experiment, (work, parcel(model)))
+        self._do(calls, engine, tell)
+
+    def _do(self, calls: dict[str, Call], engine: Engine, tell: Tell) -> None:
+        for key, outcome in engine.run(calls):
+            if isinstance(outcome, Failure):
+                self.failed[key] = outcome
+            else:
+                self.store.keep(key, outcome)
+            tell(key, outcome)
+
+    def scores(self) -> Iterator[Scores]:
+        for work in self.bench.experiments(self.task):
+            if self.store.has(work.key):
+                yield from read_scores(self.store.scores(work.key), work.track, work.seed + work.number)
+
+    def published(self) -> Iterator[Scores]:
+        """The controllers of the paper, on each model."""
+        for work in self.bench.models(self.task):
+            for known in self.store.published(work.key) if self.store.has(work.key) else []:
+                scores = {known["title"]: {**known, "complexity": None}}
+                yield from read_scores({"scores": scores}, work.track, work.seed)
+
+    def rows(self) -> list[Row]:
+        """Of `table.csv`: by track, method and seed."""
+        rows = [one.row for one in self.scores()]
+        rows += [
+            Row(work.method, work.track, work.seed + work.number)
+            for work in self.bench.experiments(self.task)
+            if work.key in self.failed
+        ]
+        methods = ordered([row.method for row in rows])
+        return sorted(rows, key=lambda row: (row.track, methods.index(row.method), row.seed))
+
+
+# What a bench leaves: `table.csv`, `table.md`, `timing.csv`, and the controllers that were found.
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A row of `timing.csv`."""
+
+    method: str
+    track: str
+    seed: int
+    seconds: float
+    steps: int
+    """of the model"""
+
+
+def write_tables(run: RunDirectory, course: Course) -> None:
+    write_table(run.path / "table.csv", Row, course.rows())
+    timing, folder = [], run.folder("controllers")
+    for work in course.bench.experiments(course.task):
+        if not course.store.has(work.key):
+            continue
+        outcome = course.store.scores(work.key)
+        seed = work.seed + work.number
+        timing.append(Timing(work.method, work.track, seed, outcome["seconds"], outcome["steps"]))
+        for name, score in outcome["scores"].items():
+            controller = from_json(score["controller"])
+            if isinstance(controller, Planner):  # whose model is not beside it, as in a run
+                controller = controller.model_copy(update={"run": f"../models/{work.of_model.key}"})
+            save(controller, folder / f"{work.track}-{name}-{seed}.json")
+    write_table(run.path / "timing.csv", Timing, timing)
+    _write(run.path / "table.md", _document(course))
+
+
+def _document(course: Course) -> str:
+    found, known = list(course.scores()), list(course.published())
+    tracks = course.bench.tracks
+    return document(
+        f"{course.task.name}: {course.bench.seeds} experiments of each method",
+        {track: [one for one in found if one.row.track == track] for track in tracks},
+        {track: [one for one in known if one.row.track == track] for track in tracks},
+        course.failed,
+        in_paper=bool(known),
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    with whole_file(path) as file:
+        file.write(text.encode())

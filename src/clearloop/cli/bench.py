@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clearloop.cli.bench_table import print_bench
-from clearloop.cli.learn import find_methods
+from clearloop.cli.learn import Given, check_given, find_methods
 from clearloop.cli.model import find_batch, find_track
 from clearloop.cli.options import Json, parse_budget
-from clearloop.cli.resumption import Given, check_given
+from clearloop.cli.show import print_bench
 from clearloop.cli.terminal import InterruptedRunError, progress
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
-    from clearloop.bench.course import Bench, Course
     from clearloop.bench.engines import Engine
+    from clearloop.bench.table import Bench, Course
     from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
@@ -88,9 +87,9 @@ def bench(
 
     Example: clearloop bench cartpole --seeds 2 --budget quick --out runs/bench
     """
-    from clearloop.bench.course import Course
-    from clearloop.bench.store import Store
-    from clearloop.runs import RunDirectory, agreement
+    from clearloop.bench.experiment import Store
+    from clearloop.bench.table import Course
+    from clearloop.runs import RunDirectory, directory
     from clearloop.task import Task
 
     start, the_task = find_engine(engine), Task.load(task)
@@ -113,7 +112,7 @@ def bench(
         course, description = Course(asked, the_task, Store(run)), run.describe()
         tabled = description["status"] == "finished" and description["asked"]["seeds"] == asked.seeds
         if not tabled or course.done < course.total:
-            agreement.check_version(run, description["versions"])
+            directory.check_version(run, description["versions"])
             with closing(start()) as workers:
                 words = ["clearloop", "bench", task, "--out", str(out), "--resume"]
                 again = shlex.join(words if engine == "local" else [*words, "--engine", engine])
@@ -123,7 +122,7 @@ def bench(
 
 def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
     """What was given, and the usual for what was not."""
-    from clearloop.bench.course import Bench
+    from clearloop.bench.table import Bench
     from clearloop.runs import Request
 
     track = "best" if given.track is None else given.track
@@ -142,26 +141,25 @@ def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
 
 def go_on(run: "RunDirectory", task: "Task", given: Given, seeds: int | None, batch: str | None) -> "Bench":
     """What was asked, perhaps with more or fewer experiments now; an error that names what does not agree."""
-    from clearloop.bench.course import Bench
-    from clearloop.runs import agreement
+    from clearloop.bench.table import Bench
+    from clearloop.runs import directory
 
     description = run.describe()
-    agreement.check_command(run, description["asked"], "bench")
+    directory.check_command(run, description["asked"], "bench")
     try:
         bench = Bench.from_dict(description["asked"])
     except ClearloopError as error:
         raise ClearloopError(f"{run.path}: cannot go on: {error}") from error
-    agreement.check_task(run, description["task"], task)
+    directory.check_task(run, description["task"], task)
     check_given(run, bench.request, given)
     if batch is not None:
-        agreement.check_option(run, "--batch", bench.to_dict()["batch"], batch)
+        directory.check_option(run, "--batch", bench.to_dict()["batch"], batch)
     return replace(bench, seeds=seeds or bench.seeds)
 
 
 def find_engine(name: str) -> "Callable[[], Engine]":
     """What starts it."""
-    from clearloop.bench.cluster import Dask
-    from clearloop.bench.local import Local
+    from clearloop.bench.engines import Dask, Local
 
     kind, _, address = name.partition(":")
     if name == "local":
@@ -173,7 +171,7 @@ def find_engine(name: str) -> "Callable[[], Engine]":
 
 def carry_out(run: "RunDirectory", course: "Course", engine: "Engine", again: str) -> None:
     """A run that is held: from where it stopped to the tables. `again`: the command that goes on."""
-    from clearloop.bench.tables import write_tables
+    from clearloop.bench.table import write_tables
 
     run.go_on(asked=course.bench.to_dict())
     try:

@@ -63,8 +63,8 @@ def record(
     Example: clearloop data record Pendulum-v1 --out pendulum.csv
     """
     from clearloop.cli.terminal import say
+    from clearloop.data.batch import write
     from clearloop.data.recording import record as log_of
-    from clearloop.data.write import write
 
     _check_format(out)
     frame = log_of(environment, steps, seed)
@@ -84,7 +84,7 @@ def convert(
     Example: clearloop data convert log.csv --task task.toml --out minari:plant/logged-v0
     """
     from clearloop.data import Batch
-    from clearloop.data.minari_dataset import minari_name, write_minari
+    from clearloop.data.batch import minari_name, write_minari
     from clearloop.task import Task
 
     name = minari_name(out)
@@ -162,7 +162,7 @@ def explain(
 
 def _say_account(account: "Account") -> None:
     from clearloop.cli.terminal import say, table
-    from clearloop.explanation.words import formula, percent
+    from clearloop.explanation.explanation import formula, percent
 
     say(account.verdict)
     if account.chosen == "law":

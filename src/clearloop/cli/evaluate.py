@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.model_free import evaluate_on_batch
+from clearloop.cli.model import find_batch
 from clearloop.cli.options import (
     ControllerName,
     Json,
+    On,
     Run,
     Seed,
     TaskOfRun,
@@ -17,17 +18,75 @@ from clearloop.cli.options import (
     find_surrogate,
     find_task,
     load_controller,
+    parse_assignment,
     print_json,
 )
-from clearloop.cli.terminal import progress
+from clearloop.cli.terminal import progress, say
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
+    from clearloop.controllers import Controller
+    from clearloop.data import Batch
+    from clearloop.evaluation import FittedQ, SetpointChange, Trajectory
+    from clearloop.evaluation.q_evaluation import Approximator
     from clearloop.plants.scenarios import Scenarios
     from clearloop.task import Task
+
+
+# `clearloop evaluate --on batch`: the value of a controller from logged transitions alone.
+
+
+def evaluate_on_batch(
+    controller: "Controller",
+    task: "Task",
+    *,
+    data: list[Path],
+    run: Path | None,
+    approximator: str,
+    starts: "NDArray[float64] | int",
+    seed: int,
+) -> "FittedQ":
+    import numpy as np
+
+    from clearloop.evaluation.q_evaluation import check_memory, fitted_q
+
+    check_memory(controller, task)
+    chosen = _find_approximator(approximator)
+    batch = _find_batch(task, data, run, seed)
+    with progress("Fitted Q evaluation") as tell:
+        return fitted_q(
+            controller,
+            task,
+            batch,
+            starts=starts,
+            approximator=chosen,
+            rng=np.random.default_rng([seed, 3]),  # [seed] drew the batch; a run uses 1 and 2
+            progress=lambda share: tell(share, ""),
+        )
+
+
+def _find_approximator(name: str) -> "Approximator":
+    from clearloop.evaluation.q_evaluation import Networks, Trees
+
+    known: dict[str, type[Approximator]] = {"networks": Networks, "trees": Trees}
+    if name not in known:
+        raise ClearloopError(f"--approximator {name}: expected {' or '.join(known)}")
+    return known[name]()
+
+
+def _find_batch(task: "Task", data: list[Path], run: Path | None, seed: int) -> "Batch":
+    """The log, that of a run, or what a task with a plant makes for itself."""
+    if data and run is not None:
+        raise ClearloopError("--data and --run: both hold a batch: give one of them")
+    files = [run / "batch.parquet"] if run is not None else data
+    batch = find_batch(task, files, seed)
+    if not files:
+        say(f"a batch of its own, with --seed {seed}: {batch!r}", err=True)
+    return batch
+
 
 MOST_STARTS = 2**20
 
@@ -113,7 +172,7 @@ def _situations(text: str, task: "Task", run: Path | None) -> "Scenarios | NDArr
     """For a model of a task whose starts come from the log: the rows that the run judged its front by."""
     from clearloop.data import Batch
     from clearloop.runs import RunDirectory
-    from clearloop.runs.judgement import judging_starts
+    from clearloop.runs.front import judging_starts
 
     starts = _starts(text, task)
     if not isinstance(starts, int) or task.start_box is not None or run is None:
@@ -148,3 +207,89 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
             raise ClearloopError(f"{path}: {problem.message.rpartition('; ')[0]}")
         columns.append(values)
     return np.stack(columns, axis=1)
+
+
+# `clearloop simulate`.
+
+MOST_STEPS = 1_000_000
+FORMATS = (".csv", ".png", ".svg")
+
+
+def simulate(
+    controller: ControllerName,
+    run: Run = None,
+    task: TaskOfRun = None,
+    on: On = "system",
+    start: Annotated[
+        list[str] | None,
+        typer.Option(help="Where to start; 0 where not named. Repeatable.", metavar="NAME=VALUE"),
+    ] = None,
+    setpoint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A setpoint, from a step on; @0 if not given. Repeatable.", metavar="NAME=VALUE@STEP"
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS, metavar="N")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Numbers (.csv) or a picture (.png, .svg).", metavar="FILE")
+    ] = None,
+) -> None:
+    """Run a controller from one start, as numbers or as a picture.
+
+    Example: clearloop simulate 003 --run runs/demo --out run.png, or:
+    clearloop simulate examples/published/pid.json --task cartpole
+    --start theta=0.3 --setpoint rho=1@200 --steps 400 --out pid.png
+    """
+    from clearloop.evaluation import simulate as roll
+
+    if out is not None and out.suffix.lower() not in FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
+    the_task, file = find_task(task, run), controller_file(controller, run)
+    steps = steps or the_task.horizon
+    the_controller = load_controller(file, the_task)
+    if on == "model" and run is not None:
+        from clearloop.data import Batch
+        from clearloop.diagnosis import aimed
+
+        the_controller = aimed(the_controller, the_task, Batch.load(run / "batch.parquet", the_task))
+    trajectory = roll(
+        the_controller,
+        the_task,
+        surrogate=find_surrogate(on, run, the_task),
+        start=dict(parse_assignment(text, "--start") for text in start or []),
+        setpoints=[_setpoint(text, steps) for text in setpoint or []],
+        steps=steps,
+    )
+    _write(trajectory, out, file.stem)
+
+
+def _write(trajectory: "Trajectory", out: Path | None, label: str) -> None:
+    frame = trajectory.to_frame()
+    if out is None:
+        typer.echo(frame.write_csv(), nl=False)
+        return
+    if out.suffix.lower() == ".csv":
+        from clearloop.data.batch import write
+
+        write(frame, out)
+    else:
+        from clearloop.figures.style import save_figure
+        from clearloop.figures.trajectories import draw_trajectories
+
+        save_figure(draw_trajectories({label: trajectory}), out)
+    typer.echo(f"{out}: {trajectory.actions.shape[1]:,} steps")
+
+
+def _setpoint(text: str, steps: int) -> "SetpointChange":
+    from clearloop.evaluation import SetpointChange
+
+    assignment, at, step = text.partition("@")
+    name, value = parse_assignment(assignment, "--setpoint")
+    if at and not (step.isdecimal() and len(step) <= len(str(MOST_STEPS)) and int(step) < steps):
+        raise ClearloopError(
+            f"--setpoint {text}: expected NAME=VALUE@STEP, with a STEP below --steps {steps}"
+        )
+    return SetpointChange(name, value, int(step or 0))

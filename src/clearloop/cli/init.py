@@ -1,17 +1,73 @@
 """`clearloop init`: from a log that nobody has explained yet to a task file."""
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clearloop.cli.wishes import assignment, goal_of, limits_of, positive, velocity_of
+from clearloop.cli.options import Json, print_json
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
-    from clearloop.data.plan import Plan, Wishes
-    from clearloop.data.roles import Guess
+    from clearloop.data.drafting import Plan, Wishes
+    from clearloop.data.survey import Guess
+    from clearloop.task import Task
+
+
+# What people write behind the options of `clearloop init`.
+
+GOAL = re.compile(r"\s*(?P<state>.+?)(\s+at\s+(?P<value>\S+))?\s+within\s+(?P<tolerance>\S+)\s*")
+
+
+def assignment(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise ClearloopError(f"{option} {text}: expected NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def goal_of(text: str) -> tuple[str, str | None, float]:
+    """`level at 1.5 within 0.05`."""
+    found = GOAL.fullmatch(text)
+    tolerance = _float(found["tolerance"]) if found else None
+    if found is None or tolerance is None or tolerance < 0:
+        raise ClearloopError(f'--goal {text}: expected "STATE within TOLERANCE", such as "level within 0.05"')
+    return found["state"], found["value"], tolerance
+
+
+def velocity_of(text: str) -> tuple[str, float | None]:
+    name, colon, seconds = text.rpartition(":")
+    if not colon:
+        return text, None
+    value = _float(seconds)
+    if value is None or value < 0:
+        raise ClearloopError(f"--velocity {text}: expected STATE, or STATE:SECONDS of the filter")
+    return name, value
+
+
+def limits_of(text: str) -> tuple[str, tuple[float, float]]:
+    name, value = assignment(text, "--limits")
+    ends = [_float(part) for part in value.split(",")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None or not ends[0] < ends[1]:
+        raise ClearloopError(f"--limits {text}: expected ACTION=LOW,HIGH, such as valve=0,100")
+    return name, (ends[0], ends[1])
+
+
+def positive(dt: float | None) -> float | None:
+    if dt is not None and not 0 < dt < float("inf"):
+        raise ClearloopError(f"--dt {dt:g}: expected seconds, more than 0")
+    return dt
+
+
+def _float(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None
 
 
 def init(
@@ -72,11 +128,8 @@ def init(
     """
     from clearloop.cli.terminal import count, say, table
     from clearloop.data import check, read
-    from clearloop.data.draft import draft
-    from clearloop.data.plan import Wishes
-    from clearloop.data.planning import make_plan, remember
-    from clearloop.data.roles import guess_roles
-    from clearloop.data.survey import survey
+    from clearloop.data.drafting import Wishes, draft, make_plan, remember
+    from clearloop.data.survey import guess_roles, survey
     from clearloop.files import file_name, whole_file
     from clearloop.task import Task
 
@@ -161,3 +214,80 @@ def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
         found = [name.strip() for name in answer.split(";") if name.strip() not in ("", "-")]
         wishes = replace(wishes, velocities=dict(map(velocity_of, found)))
     return wishes
+
+
+# `clearloop tasks`.
+
+
+def tasks(
+    task: Annotated[
+        str | None,
+        typer.Argument(help="A built-in name or a task file: what it says, in full.", metavar="TASK"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the built-in tasks; or show one, with its reward written out.
+
+    Example: clearloop tasks, or: clearloop tasks mytask.toml
+    """
+    from clearloop.cli.terminal import say, table
+    from clearloop.task import Task, builtin_tasks
+
+    if task is not None:
+        shown = Task.load(task)
+        if as_json:
+            print_json({**_document(shown), **_judgements(shown)})
+        else:
+            for line in _lines(shown):
+                say(line)
+        return
+    loaded = [Task.load(name) for name in builtin_tasks()]
+    if as_json:
+        print_json([_document(each) for each in loaded])
+        return
+    rows = [
+        (
+            each.name,
+            ", ".join(each.state_names),
+            ", ".join(each.action_names),
+            f"{each.dt:g} s",
+            f"{each.horizon}",
+        )
+        for each in loaded
+    ]
+    table(("task", "states", "actions", "step", "horizon"), rows)
+
+
+def _document(task: "Task") -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "states": list(task.state_names),
+        "actions": list(task.action_names),
+        "dt": task.dt,
+        "horizon": task.horizon,
+        "plant": task.plant is not None,
+    }
+
+
+def _judgements(task: "Task") -> dict[str, str | None]:
+    """Reward and failure as formulas; None where there are none."""
+    from clearloop.expression import to_text
+
+    formulas = {"reward": task.reward_expression, "failure": task.failure_condition}
+    return {what: None if formula is None else to_text(formula) for what, formula in formulas.items()}
+
+
+def _lines(task: "Task") -> Iterator[str]:
+    aims = {name: aim if isinstance(aim, str) else f"{aim:g}" for name, aim in task.setpoints.items()}
+    yield f"{task.name}: a step every {task.dt:g} s, {task.horizon} steps ahead, discount {task.discount:g}."
+    for name, state in task.states.items():
+        unit = f" in {state.unit}" if state.unit else ""
+        yield f"State {name}{unit}{f', setpoint {aims[name]}' if name in aims else ''}."
+    for name, action in task.actions.items():
+        low, high = action.limits
+        step = f" in steps of {action.step:g}" if action.step else ""
+        yield f"Action {name} from {low:g} to {high:g}{f' {action.unit}' if action.unit else ''}{step}."
+    judgements = _judgements(task)
+    yield f"Reward {judgements['reward'] or f'learned from column {task.columns.reward}'}"
+    if judgements["failure"]:
+        yield f"Failure {judgements['failure']}"

@@ -1,25 +1,210 @@
 """`clearloop learn`."""
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from clearloop.cli.execution import carry_out
-from clearloop.cli.front import front_document, print_front
-from clearloop.cli.model import find_batch, find_track, manageable
-from clearloop.cli.options import Data, Json, parse_budget, print_json
-from clearloop.cli.refusal import answer
-from clearloop.cli.resumption import Given, go_on
-from clearloop.cli.settings import configure
-from clearloop.errors import ClearloopError
+from clearloop.cli.model import (
+    assess_model,
+    find_batch,
+    find_track,
+    learn_model,
+    manageable,
+    print_reasons,
+    searching,
+)
+from clearloop.cli.options import Data, Json, Seed, answer, configure, in_words, parse_budget, print_json
+from clearloop.cli.report import make_report
+from clearloop.cli.show import front_document, how_to_resume, print_front
+from clearloop.cli.terminal import InterruptedRunError, clock, count, say
+from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.files import file_name
 
 if TYPE_CHECKING:
     from clearloop.data import Batch
     from clearloop.methods import Method
-    from clearloop.runs import Request, RunDirectory
+    from clearloop.runs import Ledger, Request, RunDirectory
+    from clearloop.surrogate import Surrogate
     from clearloop.task import Task
+
+
+# Carrying out what was asked of a run, and saying so: the model, the searches, the judgement.
+
+
+def carry_out(
+    run: "RunDirectory",
+    request: "Request",
+    task: "Task",
+    batch: "Batch",
+    *,
+    err: bool = False,
+    force: bool = False,
+) -> None:
+    """A run that is held: from the beginning, or from where it stopped, to the end.
+
+    `err`: talk on standard error. `force`: search even if the model cannot support a controller.
+    """
+    try:
+        run.go_on()
+        _carry_out(run, request, task, batch, err, force)
+    except KeyboardInterrupt as stop:
+        run.mark("interrupted")
+        raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
+    try:
+        make_report(run)
+    except KeyboardInterrupt as stop:  # what was found is kept
+        where = shlex.quote(str(run.path))
+        raise InterruptedRunError(f"interrupted; for the report: clearloop report {where}") from stop
+    typer.echo(err=err)
+
+
+def _carry_out(
+    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", err: bool, force: bool
+) -> None:
+    from clearloop.runs import Ledger, examine_front, finish, polite_interruption, run_method
+
+    ledger = Ledger(run)
+    typer.echo(f"Batch      {batch!r}", err=err)
+    surrogate = _surrogate(run, request, task, batch, ledger)
+    quality = _quality(run, surrogate, batch)
+    typer.echo(f"Surrogate  {count(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
+    if quality["verdict"] != "good":
+        print_reasons(quality, err=err)
+    _trust(run, request, task, batch, surrogate, force)
+    results, unsuited = [], {}
+    with polite_interruption() as interruption:
+        for method in request.methods:
+            try:
+                with searching(method.name) as tell:
+                    result = run_method(
+                        run, method, task, batch, surrogate, budget=request.budget, value=request.value,
+                        seed=request.seed, ledger=ledger, tell=tell, interruption=interruption,
+                    )  # fmt: skip
+            except UnsuitableError as reason:
+                unsuited[method.name] = reason
+                say(f"Search     {method.name}: left out: {reason}", indent=" " * 11, err=True)
+                continue
+            results.append(result)
+            took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
+            found = count(len(result.points), "controller")
+            steps = "model" if request.value == "model" else "logged"
+            typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
+    if not results:
+        raise next(iter(unsuited.values()))
+    if unsuited:
+        run.mark("running", left_out={name: str(reason) for name, reason in unsuited.items()})
+    examine_front(run, task, batch, surrogate, [point for result in results for point in result.points])
+    finish(run, task, surrogate, results)
+
+
+def _surrogate(
+    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", ledger: "Ledger"
+) -> "Surrogate":
+    """The run's own, or a new one."""
+    from clearloop.surrogate import Surrogate
+
+    folder = run.path / "surrogate"
+    if (folder / "surrogate.json").exists():
+        return Surrogate.load(folder, task)
+    with ledger.phase("surrogate"):
+        surrogate = learn_model(task, batch, find_track(request.track), request.seed)
+    surrogate.save(folder)
+    return surrogate
+
+
+def _trust(
+    run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", surrogate: "Surrogate", force: bool
+) -> None:
+    """The run is marked refused, or goes on with its doubts written down."""
+    from clearloop.surrogate import examine_model
+
+    found = [finding for finding in examine_model(task, batch, surrogate) if finding.severity == "problem"]
+    if found:
+        before = run.describe().get("doubts", [])
+        new = [one for one in in_words(found) if one not in before]
+        run.mark("running" if force else "refused", doubts=[*before, *new])
+    answer(", ".join(request.data) or f"task {task.name}", found, force=force)
+
+
+def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dict[str, Any]:
+    from clearloop.files import read_json
+
+    file = run.path / "quality.json"
+    if not file.exists():
+        return assess_model(surrogate, batch, run).to_dict()
+    quality: dict[str, Any] = read_json(file)
+    return quality
+
+
+# Going on with a run: what was asked stays as it was, and what is given again must agree with it.
+
+
+class Given(NamedTuple):
+    """Options of `learn`, some of them of `bench`, too; None or empty where they were not given."""
+
+    data: tuple[Path, ...] = ()
+    methods: tuple[str, ...] = ()
+    budget: str | None = None
+    track: str | None = None
+    seed: int | None = None
+    settings: tuple[str, ...] = ()
+    value: str | None = None
+
+
+def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
+    """What was asked, and the batch; an error that names what does not agree with it."""
+    from clearloop.runs import Request, directory
+
+    description = run.describe()
+    directory.check_command(run, description["asked"], "learn", "demo")
+    try:
+        request = Request.from_dict(description["asked"])
+    except ClearloopError as error:
+        raise ClearloopError(f"{run.path}: cannot go on: {error}") from error
+    if description["status"] != "finished":
+        directory.check_version(run, description["versions"])
+    directory.check_task(run, description["task"], task)
+    check_given(run, request, given)
+    return request, _batch(run, task, request, given, description["data"]["fingerprint"])
+
+
+def check_given(run: "RunDirectory", request: "Request", given: Given) -> None:
+    """All but the data."""
+    from clearloop.runs import directory
+
+    names = tuple(method.name for method in request.methods)
+    if given.methods:
+        directory.check_option(run, "--method", names, tuple(dict.fromkeys(given.methods)))
+    if given.budget is not None:
+        directory.check_option(run, "--budget", request.budget, parse_budget(given.budget))
+    if given.track is not None:
+        directory.check_option(run, "--track", request.track, given.track)
+    if given.value is not None:
+        directory.check_option(run, "--value", request.value, given.value)
+    if given.seed is not None:
+        directory.check_option(run, "--seed", request.seed, given.seed)
+    directory.check_settings(run, request.methods, configure(request.methods, given.settings))
+
+
+def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, fingerprint: str) -> "Batch":
+    """The run's own copy; found again if the run was stopped before it was made."""
+    from clearloop.cli.model import find_batch, manageable
+    from clearloop.data import Batch
+    from clearloop.runs import directory
+
+    if given.data:
+        files = ", ".join(map(str, given.data))
+        directory.check_data(run, fingerprint, manageable(task, Batch.load(given.data, task)), files)
+    copy = run.path / "batch.parquet"
+    if copy.exists():
+        batch = Batch.load(copy, task)
+    else:
+        batch = manageable(task, find_batch(task, [Path(file) for file in request.data], request.seed))
+        batch.save(copy)
+    directory.check_data(run, fingerprint, batch, ", ".join(request.data) or str(copy))
+    return batch
 
 
 def learn(
@@ -176,3 +361,56 @@ def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: boo
     if report.severity == "warning":
         say(report.verdict, err=True)
     return answer(", ".join(request.data), report.refusals, force=force)
+
+
+# `clearloop demo`.
+
+TASK = "cartpole"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The run directory.", metavar="DIR")] = Path("runs/demo"),
+    seed: Seed = 0,
+    budget: Annotated[
+        str, typer.Option(help="How long to search.", metavar="quick|standard|full|N")
+    ] = "quick",
+) -> None:
+    """Learn readable controllers for the built-in cart-pole from a log, and test them on the plant.
+
+    Example: clearloop demo --out runs/demo
+    """
+    from clearloop.runs import RunDirectory
+    from clearloop.task import Task
+
+    task, run = Task.load(TASK), RunDirectory(out)
+    start(run, make_request("demo", TASK, Given(budget=budget, seed=seed)), task, replacing="demo")
+    _draw(task, run)
+    print_front(run)
+    for name, what in (
+        ("model.png", "how far to trust the model"),
+        ("trajectories.png", "the pick and the published equation at work"),
+    ):
+        typer.echo(f"Figure     {run.path / name}: {what}")
+
+
+def _draw(task: "Task", run: "RunDirectory") -> None:
+    """As in the paper's figure of PID and GPRL: a setpoint that changes after 200 steps."""
+    from clearloop.controllers import load
+    from clearloop.evaluation import SetpointChange, simulate
+    from clearloop.figures.style import save_figure
+    from clearloop.figures.trajectories import draw_trajectories
+    from clearloop.published import CARTPOLE
+
+    pick = run.describe()["pick"]["controller"]
+    known = {published.file: published for published in CARTPOLE}
+    controllers = {
+        f"{pick}, the pick": load(run.path / "controllers" / f"{pick}.json"),
+        "published GPRL": known["gprl"].load(),
+        "published PID": known["pid"].load(),
+    }
+    change = SetpointChange("rho", 1.0, 200)
+    trajectories = {
+        title: simulate(controller, task, start={"theta": 0.3, "rho": -1.0}, setpoints=[change], steps=400)
+        for title, controller in controllers.items()
+    }
+    save_figure(draw_trajectories(trajectories), run.path / "trajectories.png")

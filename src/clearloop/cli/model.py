@@ -1,18 +1,26 @@
 """`clearloop model`."""
 
+import sys
 import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clearloop.cli.options import Data, Json, Seed, print_json
-from clearloop.cli.terminal import progress, say
+from clearloop.cli.terminal import count, lines, make_bar, moving, progress, say
 from clearloop.errors import ClearloopError
+from clearloop.pages.words import format_penalty, rounded
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from clearloop.data import Batch
-    from clearloop.runs import RunDirectory
+    from clearloop.methods import Candidate
+    from clearloop.runs import News, RunDirectory
+    from clearloop.runs.learning import Tell
     from clearloop.surrogate import Quality, Surrogate, Track
     from clearloop.task import Task
 
@@ -114,8 +122,8 @@ def learn_model(task: "Task", batch: "Batch", track: "Track", seed: int) -> "Sur
 
 def assess_model(surrogate: "Surrogate", batch: "Batch", run: "RunDirectory") -> "Quality":
     """Examine the model on the held-out part of its batch, and leave the findings in the run."""
-    from clearloop.report.style import save_figure
-    from clearloop.report.surrogate import draw_quality
+    from clearloop.figures.model import draw_quality
+    from clearloop.figures.style import save_figure
     from clearloop.surrogate import assess
 
     quality = assess(surrogate, surrogate.split(batch)[1])
@@ -129,3 +137,56 @@ def print_reasons(quality: dict[str, Any], *, err: bool = False) -> None:
     for reason in quality["reasons"]:
         lines = textwrap.fill(reason, 80, initial_indent=" " * 11 + "- ", subsequent_indent=" " * 13)
         typer.echo(lines, err=err)
+
+
+# What people see of a search: a bar with the best penalty so far, and under it the front as it grows.
+
+MOST_ROWS = 8  # of the front
+
+
+@contextmanager
+def searching(method: str) -> "Iterator[Tell]":
+    """On a terminal; a line every few seconds elsewhere. All on standard error."""
+    title = f"Searching  {method}"
+    if not sys.stderr.isatty():
+        report = lines(title)
+        yield lambda news: report(news.share, _note(news, f", {count(len(news.candidates), 'controller')}"))
+        return
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    bar = make_bar()
+    move = moving(bar, title)
+    shown: Sequence[Candidate] = ()
+    with Live(Group(bar), console=Console(stderr=True), transient=True) as live:
+
+        def update(news: "News") -> None:
+            nonlocal shown
+            move(news.share, _note(news))
+            if news.candidates is not shown:
+                shown = news.candidates
+                live.update(Group(bar, *_front(shown, live.console.width)))
+
+        yield update
+
+
+def _note(news: "News", more: str = "") -> str:
+    return "judging the front" if news.over else f"best {format_penalty(news.best)}{more}"
+
+
+def _front(candidates: "Sequence[Candidate]", width: int) -> "Iterator[Text]":
+    """Some of it, from the simplest to the best: complexity, penalty, formula."""
+    from rich.text import Text
+
+    for candidate in _some(candidates):
+        controller, penalty = candidate.controller, format_penalty(candidate.penalty)
+        row = f"{controller.complexity:>10}  {penalty:>8}  {rounded(controller.summary)}"
+        yield Text(row if len(row) <= width else f"{row[: width - 1]}…", style="dim")
+
+
+def _some(candidates: "Sequence[Candidate]") -> "Sequence[Candidate]":
+    """At most MOST_ROWS, evenly spread, both ends included."""
+    last = len(candidates) - 1
+    if last < MOST_ROWS:
+        return candidates
+    return [candidates[round(i * last / (MOST_ROWS - 1))] for i in range(MOST_ROWS)]

@@ -12,24 +12,19 @@ from typer.main import get_command
 
 import clearloop
 from clearloop.cli.bench import bench
-from clearloop.cli.card import card
 from clearloop.cli.data import data
-from clearloop.cli.demo import demo
-from clearloop.cli.evaluate import evaluate
-from clearloop.cli.export import export
-from clearloop.cli.init import init
-from clearloop.cli.learn import learn
+from clearloop.cli.evaluate import evaluate, simulate
+from clearloop.cli.export import export, verify
+from clearloop.cli.init import init, tasks
+from clearloop.cli.learn import demo, learn
 from clearloop.cli.model import model
 from clearloop.cli.refine import refine
-from clearloop.cli.report import report
+from clearloop.cli.report import card, report
 from clearloop.cli.show import show
-from clearloop.cli.simulate import simulate
 from clearloop.cli.studio import studio
-from clearloop.cli.tasks import tasks
 from clearloop.cli.terminal import InterruptedRunError
-from clearloop.cli.verify import verify
 from clearloop.errors import ClearloopError
-from clearloop.kernels.notice import when_compiling
+from clearloop.kernels.compilation import when_compiling
 
 # Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])

@@ -15,7 +15,7 @@ from clearloop.cli.options import (
     print_json,
 )
 from clearloop.cli.terminal import count, progress, say, table
-from clearloop.report.sentences import format_penalty, percent
+from clearloop.pages.words import format_penalty, percent
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
@@ -55,11 +55,10 @@ def refine(
     from clearloop.controllers import save
     from clearloop.data import Batch
     from clearloop.evaluation import evaluate
-    from clearloop.refining import Settings
+    from clearloop.refining import Judge, Settings
     from clearloop.refining import refine as simplify
-    from clearloop.refining.scoring import Judge
     from clearloop.runs import RunDirectory
-    from clearloop.runs.judgement import judging_starts
+    from clearloop.runs.front import judging_starts
     from clearloop.surrogate import Surrogate
 
     directory, task = RunDirectory(run), find_task(None, run)

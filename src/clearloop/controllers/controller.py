@@ -1,22 +1,223 @@
 """What all controllers have in common: the fields of their files, limits, setpoints and memory."""
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, Strict, model_validator
 
-from clearloop.controllers.derivation import Derivation, needed_formulas
-from clearloop.controllers.memory import Memory
-from clearloop.controllers.range import Range, common
-from clearloop.controllers.reading import Known, check_names, read_formula
-from clearloop.errors import ClearloopError, quoted
-from clearloop.expression import Variable, is_name, to_text
-from clearloop.expression.meanings import READ_LIMIT
-from clearloop.programs.features import Features
+from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.expression import (
+    Expression,
+    FormulaError,
+    Variable,
+    evaluate,
+    is_name,
+    parse,
+    to_text,
+    variables,
+)
+from clearloop.expression.nodes import READ_LIMIT, read
+from clearloop.programs import Features
 from clearloop.task import Task
-from clearloop.task.scope import MOST_STEPS_BACK
-from clearloop.task.tables import Formula, Limits, Positive, Table, expecting
+from clearloop.task.tables import (
+    MOST_STEPS_BACK,
+    Action,
+    Formula,
+    Limits,
+    Positive,
+    Table,
+    expecting,
+    to_level,
+    whole,
+)
+
+# The formulas and names that stand in a controller file, and what is said about those that make no sense.
+
+Known = tuple[str, ...] | None
+"""The names that there are; None where no task has said so yet."""
+
+# A controller in plain Python reads its formulas at every step.
+_parse = lru_cache(maxsize=4096)(parse)
+
+
+def read_formula(text: str, place: str = "", known: Known = None) -> Expression:
+    """`place`: where it stands in the file."""
+    try:
+        return _parse(text, known)
+    except FormulaError as error:
+        raise ClearloopError(f"{place}: {error}") from error
+
+
+def read_variable(text: str, place: str = "", known: Known = None) -> Variable:
+    """A name, perhaps with a lag, as it stands in gains, premises and inputs."""
+    variable = read_formula(text, place, known)
+    if not isinstance(variable, Variable):
+        raise ClearloopError(f"{place}: expected a name such as theta or theta[t-2], found {quoted(text)}")
+    return variable
+
+
+def check_names(place: str, names: Collection[str], what: str, known: Collection[str]) -> None:
+    """Refuse names that a task does not have as `what`."""
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"
+            raise ClearloopError(f"{place}: {quoted(name)} is not {what} of the task{hint}")
+
+
+# States that a controller computes itself from what it is shown, step by step, by the task's formulas.
+
+Values = Mapping[str, float]
+
+
+class Derivation:
+    """Remembers as much of an episode as the formulas look back.
+
+    Before the start: the first observation repeated, past actions 0; for the first observation, derived
+    values of 0.
+    """
+
+    def __init__(self, formulas: Mapping[str, str], actions: Sequence[str]) -> None:
+        self._formulas = {name: read_formula(text) for name, text in formulas.items()}
+        lags = [v.lag or 0 for formula in self._formulas.values() for v in variables(formula)]
+        depth = 1 + max(lags, default=0)
+        self._seen: deque[dict[str, float]] = deque(maxlen=depth)
+        self._actions: deque[Values] = deque([dict.fromkeys(actions, 0.0)] * depth, maxlen=depth)
+
+    def complete(self, observation: Values, setpoints: Values) -> dict[str, float]:
+        """The observation with what is derived from it; what it shows itself is taken as it is."""
+        first = not self._seen
+        self._seen.appendleft(dict(observation))
+        for name, formula in self._formulas.items():
+            if name not in observation:
+                values = {v: self._value(v, setpoints, first) for v in variables(formula)}
+                self._seen[0][name] = read(evaluate(formula, values))
+        return dict(self._seen[0])
+
+    def acted(self, action: Values) -> None:
+        self._actions.appendleft(action)
+
+    def _value(self, variable: Variable, setpoints: Values, first: bool) -> float:
+        name, lag = variable.name, variable.lag or 0
+        aim = read(setpoints.get(name, 0.0))
+        if variable.part == "setpoint":
+            return aim
+        if name in self._actions[0]:
+            return self._actions[lag - 1][name]
+        if lag and first and name in self._formulas:
+            return 0.0
+        seen = self._seen[min(lag, len(self._seen) - 1)]
+        if name not in seen:
+            raise ClearloopError(f"the observation has no {quoted(name)}; it has: {', '.join(seen)}")
+        return read(seen[name]) - (aim if variable.part == "error" else 0.0)
+
+
+def needed_formulas(task: Task, read_names: set[str]) -> dict[str, str]:
+    """Of the derived states that are read, and of those that these are derived from; in their order."""
+    needed = set(read_names)
+    for name in reversed(task.derived):
+        if name in needed:
+            needed |= {variable.name for variable in variables(task.derived[name])}
+    return {name: to_text(formula) for name, formula in task.derived.items() if name in needed}
+
+
+# What a controller in plain Python remembers of an episode.
+
+
+class Memory:
+    """Observations, setpoints and actions, the latest first; `controller.reset()` gives an empty one.
+
+    Before the start: the first observation repeated, past actions 0.
+    """
+
+    def __init__(self, depth: int, actions: Sequence[str]) -> None:
+        self._observations: deque[Values] = deque(maxlen=depth)
+        self._setpoints: deque[Values] = deque(maxlen=depth)
+        self._actions: deque[Values] = deque([dict.fromkeys(actions, 0.0)] * depth, maxlen=depth)
+        self.derivation: Derivation | None = None
+        """what computes states that are not shown"""
+
+    def observe(self, observation: Values, setpoint: Values) -> None:
+        """Keep what is seen, limited as formulas read it, and what is aimed at."""
+        for name, value in observation.items():
+            if math.isnan(value):
+                raise ClearloopError(f"the observation of {quoted(name)} is not a number")
+        self._observations.appendleft({name: read(value) for name, value in observation.items()})
+        self._setpoints.appendleft({name: read(value) for name, value in setpoint.items()})
+
+    def acted(self, action: Values) -> None:
+        self._actions.appendleft(action)
+        if self.derivation:
+            self.derivation.acted(action)
+
+    def error(self, variable: Variable) -> float:
+        """What a name in a formula means: value − setpoint; `rho.setpoint` is the setpoint itself."""
+        aim = self._setpoints[0].get(variable.name, 0.0)
+        return aim if variable.part == "setpoint" else self.value(variable.name, variable.lag or 0) - aim
+
+    def errors(self, name: str) -> Iterator[float]:
+        """What a PID loop sees: setpoint − value of each time, the latest first."""
+        for lag, setpoint in enumerate(self._setpoints):
+            yield setpoint.get(name, 0.0) - self.value(name, lag)
+
+    def value(self, name: str, lag: int) -> float:
+        """Of a state `lag` steps ago, or of an action, at least one step ago."""
+        if name in self._actions[0]:
+            return read(self._actions[lag - 1][name])
+        seen = self._observations[min(lag, len(self._observations) - 1)]
+        if name not in seen:
+            raise ClearloopError(f"the observation has no {quoted(name)}; it has: {', '.join(seen)}")
+        return seen[name]
+
+
+# What a controller may choose for an action: limits, and for some actions only whole steps between them.
+
+
+class Range(NamedTuple):
+    low: float
+    high: float
+    step: float | None
+    """None: any value will do"""
+
+    @property
+    def parts(self) -> int:
+        """Steps from limit to limit (`task/tables.py`); 0: any value will do."""
+        return (self.step and whole(self.high - self.low, self.step)) or 0
+
+    def limited(self, value: float) -> float:
+        value = min(max(value, self.low), self.high)
+        return to_level(value, self.low, self.high, self.parts) if self.step else value
+
+    def checked(self, name: str) -> "Range":
+        """Itself, if it is a whole number of steps."""
+        if self.step and not self.parts:
+            what = f"expected limits that are a whole number of steps apart, not {self.low:g} … {self.high:g}"
+            raise ClearloopError(f"steps.{name}: {what}")
+        return self
+
+    def words(self, unit: str) -> str:
+        if self.parts == 1:
+            return f"{self.low:g} or {self.high:g}{unit}"
+        step = f" in steps of {self.step:g}" if self.step else ""
+        return f"limited to {self.low:g} … {self.high:g}{unit}{step}"
+
+
+def common(name: str, limits: tuple[float, float] | None, step: float | None, action: Action) -> Range:
+    """What a controller wants to choose of what the plant can do; it may leave that to the plant."""
+    low, high = action.limits
+    least, most = limits or action.limits
+    if not max(low, least) < min(high, most):
+        raise ClearloopError(f"limits.{name}: {least:g} … {most:g} is outside the task's {low:g} … {high:g}")
+    found = Range(max(low, least), min(high, most), step or action.step).checked(name)
+    if action.step:
+        for place, distance in (("steps", found.step), ("limits", found.low - low)):
+            if distance and not whole(distance, action.step):
+                raise ClearloopError(f"{place}.{name}: expected whole steps of the task's {action.step:g}")
+    return found
+
 
 LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"  # text without control characters, which a terminal would obey
 

@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clearloop.controllers.controller import Controller
-from clearloop.controllers.memory import Memory
-from clearloop.controllers.reading import Known, read_formula
+from clearloop.controllers.controller import Controller, Known, Memory, read_formula
 from clearloop.expression import Expression, Variable, complexity, evaluate, to_latex, to_text, variables
-from clearloop.programs.features import Features
+from clearloop.programs import Features
 from clearloop.task.tables import Formula
 
 

@@ -7,13 +7,11 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import Field, Strict, model_validator
 
-from clearloop.controllers.controller import Coefficient, Controller
-from clearloop.controllers.memory import Memory
-from clearloop.controllers.reading import Known, read_variable
+from clearloop.controllers.controller import Coefficient, Controller, Known, Memory, read_variable
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
-from clearloop.expression.meanings import READ_LIMIT
-from clearloop.programs.features import Features
+from clearloop.expression.nodes import READ_LIMIT
+from clearloop.programs import Features
 from clearloop.task.tables import Table, expecting
 
 # Narrower than this, squares of distances over squares of widths would not fit in single precision.

@@ -5,11 +5,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from clearloop.controllers.controller import Coefficient, Controller
-from clearloop.controllers.memory import Memory
-from clearloop.controllers.reading import Known, read_variable
+from clearloop.controllers.controller import Coefficient, Controller, Known, Memory, read_variable
 from clearloop.expression import OPERATIONS, Call, Number, Variable, simplify, to_text
-from clearloop.programs.features import Features
+from clearloop.programs import Features
 
 Gains = Annotated[dict[str, Coefficient], Field(min_length=1)]
 

@@ -6,12 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from clearloop.controllers.controller import Coefficient, Controller
-from clearloop.controllers.memory import Memory
-from clearloop.controllers.reading import Known, read_variable
+from clearloop.controllers.controller import Coefficient, Controller, Known, Memory, read_variable
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
-from clearloop.programs.features import Features
+from clearloop.programs import Features
 from clearloop.task.tables import Table, Text, expecting
 
 LONGEST_WINDOW = 10_000

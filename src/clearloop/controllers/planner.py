@@ -10,12 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, PrivateAttr, Strict, model_validator
 
-from clearloop.controllers.controller import Controller
-from clearloop.controllers.memory import Memory
-from clearloop.controllers.reading import Known
+from clearloop.controllers.controller import Controller, Known, Memory
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
-from clearloop.programs.features import Features
+from clearloop.programs import Features
 from clearloop.task import Task
 from clearloop.task.tables import Text, expecting
 

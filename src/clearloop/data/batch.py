@@ -1,6 +1,8 @@
 """A batch: logged transitions, as arrays with a row for each observation."""
 
 import hashlib
+import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,17 +12,298 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.data.cells import Flags, Floats, Ints
-from clearloop.data.episodes import count_failing, last_rows, number_runs, pieces, split_rows, summarize
-from clearloop.data.preparation import prepare
-from clearloop.data.read import read
-from clearloop.data.resampling import in_unit
-from clearloop.data.transitions import Transitions, make_transitions
-from clearloop.data.write import write
+from clearloop.data.csv import read_csv
+from clearloop.data.log import (
+    Log,
+    Transitions,
+    count_failing,
+    first_rows,
+    last_rows,
+    make_transitions,
+    number_runs,
+    pieces,
+    read_log,
+    setpoint_rows,
+    split_rows,
+    summarize,
+)
+from clearloop.data.resampling import in_unit, resample
 from clearloop.errors import ClearloopError
+from clearloop.files import whole_file
 from clearloop.task import Columns, Task
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+# The states that a task computes from others, along a log.
+
+
+def derive(log: Log, task: Task) -> dict[str, Floats]:
+    """`states` [rows, S] with them, if there are any."""
+    if not task.derived:
+        return {}
+    from clearloop.programs import derive_rows
+
+    seen = np.nan_to_num(log.states, nan=0.0)
+    aims = setpoint_rows(task, log.setpoints, len(seen))
+    first = first_rows(log.episodes)
+    return {"states": derive_rows(task, task.derived, seen, log.actions, aims, first, task.history)}
+
+
+# Minari datasets as logs, and batches as Minari datasets.
+
+PREFIX = "minari:"
+NAMES = "clearloop columns: "
+"""Begins a dataset's description that tells how its columns are called."""
+
+
+def minari_name(path: str | Path) -> str | None:
+    """`pointmaze/umaze-v2` for `minari:pointmaze/umaze-v2`; None for the path of a file."""
+    text = path if isinstance(path, str) else path.as_posix()
+    return text.removeprefix(PREFIX) if text.startswith(PREFIX) else None
+
+
+def read_minari(name: str) -> "pl.DataFrame":
+    """A local dataset, with columns obs_0, …, action_0, …, unless it says how they are called."""
+    import polars as pl
+
+    try:
+        dataset = _library().load_dataset(name)
+        parts = [_rows(episode, number) for number, episode in enumerate(dataset)]
+        given = _given_names(str(dataset.storage.metadata.get("description") or ""))
+    except FileNotFoundError as error:
+        advice = f"not among your datasets; get it with `minari download {name}`"
+        raise ClearloopError(f"{PREFIX}{name}: {advice}") from error
+    except (ValueError, TypeError, ImportError, KeyError, OSError) as error:
+        raise ClearloopError(f"{PREFIX}{name}: cannot be read: {_line(error)}") from error
+    if not parts:
+        raise ClearloopError(f"{PREFIX}{name}: holds no episode")
+    frame = pl.concat(parts)
+    return frame.rename({old: new for old, new in given.items() if old in frame.columns})
+
+
+def _rows(episode: Any, number: int) -> "pl.DataFrame":
+    """A row for each observation; no step follows the last."""
+    import polars as pl
+
+    observations, actions = _matrix(episode.observations), _matrix(episode.actions)
+    steps = len(episode.rewards)
+    if len(observations) != steps + 1 or len(actions) != steps:
+        raise ValueError(f"episode {number} has {len(observations)} observations and {steps} rewards")
+    last = np.full((1, actions.shape[1]), np.nan)
+    columns: dict[str, NDArray[Any]] = {"episode": np.full(steps + 1, number)}
+    times = np.asarray((episode.infos or {}).get("time", ()))
+    if times.size == steps + 1:  # in a column: Minari cannot read back what is flat
+        columns["time"] = times.ravel()
+    columns |= {f"obs_{i}": column for i, column in enumerate(observations.T)}
+    columns |= {f"action_{i}": column for i, column in enumerate(np.concatenate([actions, last]).T)}
+    columns["reward"] = np.append(np.asarray(episode.rewards, dtype=np.float64), np.nan)
+    columns["terminal"] = np.append(np.zeros(steps, dtype=np.bool_), steps and bool(episode.terminations[-1]))
+    return pl.DataFrame(columns).fill_nan(None)
+
+
+def _matrix(values: Any) -> NDArray[np.float64]:
+    """[rows, features]"""
+    if isinstance(values, dict | tuple):
+        raise TypeError("expected observations and actions that are arrays, not dictionaries or tuples")
+    array = np.asarray(values, dtype=np.float64)
+    return array.reshape(len(array), -1)
+
+
+def _given_names(description: str) -> dict[str, str]:
+    if not description.startswith(NAMES):
+        return {}
+    try:
+        names = json.loads(description.removeprefix(NAMES))
+        return {str(old): str(new) for old, new in names.items()}
+    except (ValueError, AttributeError):
+        return {}
+
+
+def write_minari(batch: "Batch", name: str) -> None:
+    """States and logged setpoints are the observations; the description tells the columns' names."""
+    minari = _library()
+    from gymnasium.spaces import Box
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+    setpoints = [] if batch.setpoints is None else [batch.setpoints]
+    seen = np.concatenate([batch.states, *setpoints], axis=1)
+    rewards = np.zeros(len(seen)) if batch.rewards is None else batch.rewards
+    times = None if batch.times is None else in_unit(batch.times, batch.columns.time_unit)
+    buffers = []
+    for number, rows in enumerate(_runs(batch.episodes)):
+        steps = rows[:-1]
+        if not len(steps):
+            continue
+        ends = np.zeros(len(steps), dtype=np.bool_)
+        ends[-1] = True
+        terminal = bool(batch.terminal[rows[-1]])
+        buffers.append(
+            EpisodeBuffer(
+                id=number,
+                observations=seen[rows],
+                actions=batch.actions[steps],
+                rewards=rewards[steps].tolist(),
+                terminations=(ends & terminal).tolist(),
+                truncations=(ends & (not terminal)).tolist(),
+                infos=None if times is None else {"time": times[rows, None]},
+            )
+        )
+    columns = batch.columns
+    names = _numbered("obs", (*columns.states, *columns.setpoints)) | _numbered("action", columns.actions)
+    names |= {
+        "time": columns.time,
+        "reward": columns.reward,
+        "terminal": columns.terminal,
+        "episode": columns.episode,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of authors and algorithms that a log does not know
+            minari.create_dataset_from_buffers(
+                name,
+                buffers,
+                observation_space=Box(-np.inf, np.inf, (seen.shape[1],), np.float64),
+                action_space=Box(-np.inf, np.inf, (batch.actions.shape[1],), np.float64),
+                description=NAMES + json.dumps(names),
+                data_format="arrow",
+            )
+    except (ValueError, ImportError, OSError) as error:
+        raise ClearloopError(f"{PREFIX}{name}: cannot be written: {_line(error)}") from error
+
+
+def _numbered(stem: str, names: Sequence[str]) -> dict[str, str]:
+    return {f"{stem}_{number}": name for number, name in enumerate(names)}
+
+
+def _runs(episodes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return np.split(np.arange(len(episodes)), np.flatnonzero(np.diff(episodes)) + 1)
+
+
+def _library() -> Any:
+    try:
+        import minari
+    except ImportError as error:
+        raise ClearloopError("Minari datasets need an extra: pip install 'clearloop[minari]'") from error
+    return minari
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+# From a file or any dataframe to a polars frame. What the columns mean is not known here.
+
+
+def read(path: str | Path) -> "pl.DataFrame":
+    """A CSV, Parquet or Excel file, told apart by its extension; or `minari:NAME`."""
+    import polars as pl
+
+    if (name := minari_name(path)) is not None:
+        return read_minari(name)
+    path = Path(path)
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ClearloopError(f"{path}: expected a file that ends in {', '.join(READERS)}, or minari:NAME")
+    try:
+        with path.open("rb"):  # the system's own words for a missing file, a folder, a locked door
+            pass
+        return _without_blanks(reader(path))
+    except OSError as error:
+        raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ClearloopError as error:
+        raise ClearloopError(f"{path}: {error}") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ClearloopError(
+            f"{path}: is damaged, or no {path.suffix[1:]} file: {first_line(error)}"
+        ) from error
+
+
+def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """`# time, theta` means the columns `time` and `theta`, unless that would make two of one name."""
+    names = [name.strip() for name in frame.columns]
+    names[:1] = [name.lstrip("#% ") or name for name in names[:1]]
+    if len(set(names)) < len(names):
+        return frame
+    return frame.rename(dict(zip(frame.columns, names, strict=True)))
+
+
+def _read_parquet(path: Path) -> "pl.DataFrame":
+    import polars as pl
+
+    return pl.read_parquet(path, glob=False, hive_partitioning=False)
+
+
+def _read_excel(path: Path) -> "pl.DataFrame":
+    """The first sheet of a workbook."""
+    import polars as pl
+
+    try:
+        import fastexcel
+    except ImportError as error:
+        raise ClearloopError("Excel files need an extra: pip install 'clearloop[excel]'") from error
+    try:
+        return pl.read_excel(path, infer_schema_length=None)
+    except fastexcel.FastExcelError as error:
+        raise ClearloopError(f"is damaged, or no Excel file: {first_line(error)}") from error
+
+
+READERS = {
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".txt": read_csv,
+    ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
+}
+
+
+def from_any(frame: Any) -> "pl.DataFrame":
+    """A dataframe of any library that narwhals knows: polars, pandas, pyarrow, …"""
+    import narwhals.stable.v2 as nw
+    import polars as pl
+
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    try:
+        converted: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
+    except (TypeError, ValueError, ImportError, pl.exceptions.PolarsError) as error:
+        raise ClearloopError(
+            f"expected a dataframe with one type in each column: {first_line(error)}"
+        ) from error
+    return converted
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what a library says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+# From a frame to a log that a task can learn from: read, laid on a grid, derived states filled in.
+
+
+def prepare(frame: Any, task: Task) -> Log:
+    """With all of its problems; one that has any is left as it was read."""
+    log = resample(read_log(from_any(frame), task.columns), task)
+    return log if log.problems else replace(log, states=derive(log, task).get("states", log.states))
+
+
+# From a polars frame to a file.
+
+
+def write(frame: "pl.DataFrame", path: str | Path) -> None:
+    """A CSV or Parquet file, by extension."""
+    import polars as pl
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise ClearloopError(f"{path}: expected a name that ends in .csv or .parquet")
+    try:
+        with whole_file(path) as file:
+            frame.write_csv(file) if suffix == ".csv" else frame.write_parquet(file)
+    except pl.exceptions.PolarsError as error:
+        raise ClearloopError(f"{path}: cannot be written: {str(error).partition(chr(10))[0]}") from error
+
 
 ARRAYS = ("states", "actions", "episodes", "terminal", "rewards", "times", "setpoints")
 

@@ -4,19 +4,85 @@
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from clearloop.data.cells import Flags, Floats, Ints, flags, numbers, seconds
-from clearloop.data.episodes import last_rows, number_runs
-from clearloop.data.headers import identifier
-from clearloop.data.report import Finding
-from clearloop.errors import did_you_mean, quoted
-from clearloop.task import Columns
+from clearloop.data.cells import Flags, Floats, Ints, flags, identifier, numbers, seconds
+from clearloop.data.findings import Finding
+from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.task import Columns, Task
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+# Episodes are runs of rows, numbered 0, 1, 2, … in file order; a terminal row ends its episode.
+
+
+def number_runs(labels: ArrayLike, terminal: Flags) -> Ints:
+    """[rows]: a new number wherever the label changes, and after every terminal row."""
+    labels = np.asarray(labels)
+    begins = np.zeros(len(labels), dtype=np.bool_)
+    begins[1:] = (labels[1:] != labels[:-1]) | terminal[:-1]
+    numbers = np.cumsum(begins, dtype=np.int64)
+    numbers.flags.writeable = False
+    return numbers
+
+
+def first_rows(episodes: Ints) -> Ints:
+    """[rows]: for each row, the row in which its episode begins."""
+    rows = np.arange(len(episodes))
+    rows[1:][episodes[1:] == episodes[:-1]] = 0
+    return np.maximum.accumulate(rows)
+
+
+def last_rows(episodes: Ints) -> Flags:
+    """[rows]: whether the episode ends here."""
+    last = np.ones(len(episodes), dtype=np.bool_)
+    last[:-1] = episodes[1:] != episodes[:-1]
+    return last
+
+
+def split_rows(episodes: Ints, share: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Rows to train on, and rows to hold out: about `share` of the transitions, in whole episodes.
+
+    A single episode is split in time: its last part is held out, and the row at the cut is in both parts.
+    """
+    steps = np.bincount(episodes) - 1
+    if not 0 < share < 1 or steps.sum() < 2:
+        raise ClearloopError("split: expected a share between 0 and 1, and two transitions or more")
+    wanted = share * steps.sum()
+    drawn = rng.permutation(np.flatnonzero(steps))
+    if len(drawn) == 1:
+        rows = np.flatnonzero(episodes == drawn[0])
+        cut = min(max(1, round(len(rows) - 1 - wanted)), len(rows) - 2)
+        return rows[: cut + 1], rows[cut:]
+    count = 1 + int(np.argmin(np.abs(np.cumsum(steps[drawn])[:-1] - wanted)))
+    held_out = np.isin(episodes, drawn[:count])
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def pieces(rows: int, most: int, length: int) -> tuple[Ints, Ints]:
+    """Rows of evenly spaced pieces of a log with so many rows, about `most` in all, and the piece of each."""
+    count = max(1, most // length)
+    begins = np.linspace(0, max(rows - length, 0), count).astype(np.int64)
+    chosen = np.unique(np.minimum(begins[:, None] + np.arange(length), rows - 1))
+    return chosen, np.searchsorted(begins, chosen, side="right")
+
+
+def count_failing(episodes: Ints, terminal: Flags) -> int:
+    """The number of transitions that lead to a terminal state."""
+    return int(np.count_nonzero(terminal[1:] & ~last_rows(episodes)[:-1]))
+
+
+def summarize(transitions: int, episodes: int, failing: int) -> str:
+    """`10,000 transitions in 794 episodes, 5.9 % of them failing`"""
+    share = f"{100 * failing / transitions:.1f} %" if failing else "none"
+    plural = "s" * (episodes != 1)
+    return f"{transitions:,} transitions in {episodes:,} episode{plural}, {share} of them failing"
+
 
 MOST_COLUMNS_LISTED = 20
 SORT = "sort the rows by episode and time"
@@ -136,3 +202,65 @@ def _disorder(times: Floats, episodes: Ints, name: str) -> list[Finding]:
     what = f"column {quoted(name)} runs backwards in {places}, first in row {backwards[0]:,}; {SORT}"
     where = {"count": len(backwards), "first_row": int(backwards[0])}
     return [Finding("problem", "unsorted-times", what, where)]
+
+
+# Transitions: what was seen and done before each step, and what came of it.
+
+
+class Transitions(NamedTuple):
+    """n steps, each from a row to the next one of its episode. S states, A actions."""
+
+    window: Floats
+    """[n, history * (S + A)]: states and actions of the row (lag 0), then those of lag 1, and so on.
+    Before an episode's start stand its first observation and actions of 0."""
+    next: Floats
+    """[n, S]: the states after the step."""
+    reward: Floats | None
+    """[n]"""
+    terminal: Flags
+    """[n]: whether the step led to a terminal state."""
+    episode: Ints
+    """[n]"""
+
+
+def make_transitions(
+    states: Floats, actions: Floats, rewards: Floats | None, terminal: Flags, episodes: Ints, history: int
+) -> Transitions:
+    rows = np.flatnonzero(~last_rows(episodes))
+    return Transitions(
+        window=_windows(states, actions, rows, first_rows(episodes)[rows], history),
+        next=states[rows + 1],
+        reward=None if rewards is None else rewards[rows],
+        terminal=terminal[rows + 1],
+        episode=episodes[rows],
+    )
+
+
+def _windows(states: Floats, actions: Floats, rows: Ints, first: Ints, history: int) -> Floats:
+    width = states.shape[1]
+    window = np.empty((len(rows), history, width + actions.shape[1]))
+    for lag in range(history):
+        past = np.maximum(rows - lag, first)
+        window[:, lag, :width] = states[past]
+        window[:, lag, width:] = np.where((rows - lag >= first)[:, None], actions[past], 0.0)
+    return window.reshape(len(rows), -1)
+
+
+# What was aimed at in each row of a log.
+
+
+def setpoint_rows(task: Task, logged: Floats | None, n: int) -> Floats:
+    """[n, S], 0 for states without one; `logged`: [n, P] the columns of the P setpoints that it has."""
+    columns = iter([] if logged is None else logged.T)
+    table = np.zeros((n, len(task.states)))
+    for j, name in enumerate(task.state_names):
+        aim = task.setpoints.get(name, 0.0)
+        table[:, j] = next(columns) if isinstance(aim, str) else aim
+    return table
+
+
+def usual_setpoints(task: Task, logged: Floats | None) -> dict[str, float]:
+    """The medians of those that are columns of the log, by state."""
+    names = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
+    medians = [] if logged is None else np.median(logged, axis=0).tolist()
+    return dict(zip(names, medians, strict=True))

@@ -1,12 +1,15 @@
 """The columns of a log that nobody has explained yet: what can be seen by looking."""
 
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clearloop.data.cells import Floats, numbers, seconds
-from clearloop.data.headers import Header, split_header
+from clearloop.data.cells import Floats, Header, numbers, seconds, split_header
+from clearloop.task.tables import SECONDS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,3 +96,216 @@ def _values(column: "pl.Series") -> tuple[Kind, Floats]:
     if not any(fault.code == "text" for fault in faults) and np.isfinite(dates).any():
         return "date", dates
     return "text", values
+
+
+# What each column of a log may be for, guessed from its name, its unit and its course; with the reason.
+
+Role = Literal["time", "episode", "reward", "terminal", "state", "action", "setpoint", "external", "ignored"]
+
+TIMES = {"time", "t", "timestamp", "date", "datetime", "tempo", "zeit", "temps", "tiempo", "clock", "seconds"}
+EPISODES = {"episode", "run", "trial", "experiment", "segment", "cycle"}
+TERMINALS = {"terminal", "terminated", "done", "failed", "failure"}
+SETPOINTS = {
+    "setpoint", "sp", "target", "reference", "ref", "referencia", "referenz", "soll", "sollwert", "desired",
+    "demand", "goal", "consigne", "consigna", "wanted",
+}  # fmt: skip
+OUTSIDE = {"ambient", "outdoor", "outside", "weather", "disturbance", "load", "external"}
+NO_USE = {
+    "saturation",
+    "saturated",
+    "feedforward",
+    "source",
+    "status",
+    "mode",
+    "quality",
+    "index",
+    "row",
+    "id",
+}
+_DEVICES = (
+    "control command cmd heater valve pump voltage volt pwm force torque throttle duty power motor fan "
+    "damper burner stellgroesse ventil pumpe heizung"
+)
+ACTIONS = dict.fromkeys(_DEVICES.split(), 2)
+ACTIONS |= {"u": 4, "action": 4, "actions": 4, "manipulated": 4, "input": 3, "actuator": 3}
+"""Words, and how much each says."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    column: Column
+    role: Role
+    why: str
+    of: Column | None = None
+    """The state that a setpoint is for."""
+
+
+def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
+    """In the order of the columns."""
+    guesses: dict[str, Guess] = {}
+
+    def take(column: Column | None, role: Role, why: str, of: Column | None = None) -> None:
+        if column is not None and column.name not in guesses:
+            guesses[column.name] = Guess(column, role, why, of)
+
+    def left() -> list[Column]:
+        return [column for column in columns if column.name not in guesses]
+
+    take(*_time(columns))
+    for column in left():
+        take(*_plain(column))
+    setpoints = [column for column in left() if _is_setpoint(column)]
+    for column, why in _actions([column for column in left() if column not in setpoints]):
+        take(column, "action", why)
+    for column in left():
+        if _action_score(column) >= 2 and column not in setpoints:
+            take(column, "ignored", "like an action, but another one is more so")
+    states = [column for column in left() if column not in setpoints and not column.constant]
+    for column in setpoints:
+        of = _state_of(column, states)
+        why = (
+            f"named like a setpoint{' and constant' * column.constant}{', held between steps' * column.held}"
+        )
+        take(column, "setpoint" if of else "ignored", why + ("" if of else "; of which state?"), of)
+    for column in left():
+        constant = "never changes"
+        take(column, "ignored" if column.constant else "state", constant if column.constant else "measured")
+    return tuple(guesses[column.name] for column in columns)
+
+
+def words(column: Column) -> set[str]:
+    """`plantInput_1` has plant, input and 1."""
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", column.header.name)
+    return {word.casefold() for word in re.findall(r"[^\W\d_]+|\d+", apart)}
+
+
+def _time(columns: Sequence[Column]) -> tuple[Column | None, Role, str]:
+    for column in columns:
+        if column.kind == "date":
+            return column, "time", "dates"
+    for column in columns:
+        if words(column) & TIMES and column.kind == "number" and column.rising:
+            return column, "time", "named like a time, and rising"
+    return None, "time", ""
+
+
+def _plain(column: Column) -> tuple[Column | None, Role, str]:
+    """What a name or an emptiness says at once."""
+    named = words(column)
+    if column.kind in ("text", "empty", "date"):
+        role: Role = "episode" if named & EPISODES and column.kind == "text" else "ignored"
+        return column, role, column.kind if role == "ignored" else "named like one"
+    if named & EPISODES and (column.held or column.constant):
+        return column, "episode", "named like one, and held"
+    if named & TERMINALS and set(column.values[column.values == column.values]) <= {0.0, 1.0}:
+        return column, "terminal", "named like one, and a flag"
+    if "reward" in named:
+        return column, "reward", "named like one"
+    if named & NO_USE:
+        return column, "ignored", "named like what a controller need not see"
+    if named & OUTSIDE:
+        return column, "external", "named like what comes from outside"
+    return None, "ignored", ""
+
+
+def _is_setpoint(column: Column) -> bool:
+    return bool(words(column) & SETPOINTS) or {"set", "point"} <= words(column)
+
+
+def _actions(columns: Sequence[Column]) -> list[tuple[Column, str]]:
+    """The one that looks most like an action, and its siblings with other numbers."""
+    scores = {column.name: _action_score(column) for column in columns}
+    best = max(scores.values(), default=0)
+    if best < 2:
+        return []
+    first = next(column for column in columns if scores.get(column.name) == best)
+    stem = re.sub(r"\d+", "", first.name)
+    siblings = [column for column in columns if re.sub(r"\d+", "", column.name) == stem]
+    return [(column, _action_reason(column)) for column in siblings if not column.constant]
+
+
+def _action_score(column: Column) -> int:
+    score = max((ACTIONS.get(word, 0) for word in words(column)), default=0)
+    in_percent = column.header.unit == "%" and column.low >= -100 and column.high <= 100
+    return score + in_percent + column.held if not column.constant else 0
+
+
+def _action_reason(column: Column) -> str:
+    reasons = ["named like an action"] * any(word in ACTIONS for word in words(column))
+    reasons += ["in %"] * (column.header.unit == "%") + ["held between steps"] * column.held
+    return ", ".join(reasons)
+
+
+def _state_of(setpoint: Column, states: Sequence[Column]) -> Column | None:
+    """The state that shares most words, and the unit; where nothing tells, the only one there is."""
+    bare = words(setpoint) - SETPOINTS - {"set", "point"}
+
+    def score(state: Column) -> float:
+        same_unit = state.header.unit == setpoint.header.unit != ""
+        inside = state.low <= setpoint.high and setpoint.low <= state.high
+        return 3 * len(bare & words(state)) + 2 * same_unit + inside
+
+    best = max(states, key=score, default=None)
+    if best is None or (len(states) > 1 and score(best) < 2):
+        return None
+    return best
+
+
+# How fast a log was sampled, and how fast its signals are.
+
+NEARLY = 0.75
+FORGOTTEN = math.exp(-1)
+MOST_TIMING_ROWS = 50_000  # for the time scale
+EPOCHS = {"ns": 1e17, "us": 1e14, "ms": 1e11}
+"""Times beyond these count from 1970, in that unit."""
+
+
+def time_unit(column: Column) -> str:
+    """Of a time column with numbers: what its header says, or what its size gives away; else seconds."""
+    if column.kind == "date":
+        return "s"
+    if column.header.unit in SECONDS:
+        return column.header.unit
+    return next((unit for unit, least in EPOCHS.items() if column.low > least), "s")
+
+
+def intervals(times: Floats) -> Floats:
+    """Seconds between rows, without those that go back."""
+    steps = np.diff(times)
+    return steps[(steps > 0) & np.isfinite(steps)]
+
+
+def sensible(value: float, tolerance: float = 0.02) -> float:
+    """The number with the fewest digits that is nearly this one: 0.01 for 0.01007."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    for digits in range(1, 15):
+        rounded = float(f"{value:.{digits - 1}e}")
+        if abs(rounded - value) <= tolerance * abs(value):
+            return rounded
+    return value
+
+
+def outward(low: float, high: float) -> tuple[float, float]:
+    """Limits of few digits around what was seen; the same in both directions if that is nearly so."""
+    if low < 0 < high and NEARLY * max(-low, high) <= min(-low, high):
+        low, high = -max(-low, high), max(-low, high)
+    unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-300))) / 10
+    ends = math.floor(low / unit + 1e-9) * unit, math.ceil(high / unit - 1e-9) * unit
+    return min(float(f"{ends[0]:.12g}"), low), max(float(f"{ends[1]:.12g}"), high)
+
+
+def memory(signals: Sequence[Floats]) -> float:
+    """Rows after which signals are no longer like themselves (autocorrelation below 1/e); of the slowest."""
+    return max((_memory(values[:MOST_TIMING_ROWS]) for values in signals), default=0.0)
+
+
+def _memory(values: Floats) -> float:
+    values = values[np.isfinite(values)]
+    if len(values) < 10 or values.min() == values.max():
+        return 0.0
+    values = (values - values.mean()) / max(float(np.abs(values).max()), 1e-300)
+    spectrum = np.abs(np.fft.rfft(values, 2 * len(values))) ** 2
+    correlation = np.fft.irfft(spectrum)[: len(values)]
+    below = np.flatnonzero(correlation < FORGOTTEN * correlation[0])
+    return float(below[0]) if len(below) else float(len(values))

@@ -1,13 +1,19 @@
 """What an engineer wants to know of one controller before signing it, as data."""
 
-from clearloop.diagnosis.coverage import Coverage, Region, cover
 from clearloop.diagnosis.diagnosis import Diagnosis, aimed, diagnose
-from clearloop.diagnosis.linearisation import Linearisation, linearise
-from clearloop.diagnosis.margins import Margin, Margins, find_margins
-from clearloop.diagnosis.modes import Mode
-from clearloop.diagnosis.robustness import Disturbance, Robustness, Sensitivity, disturb
-from clearloop.diagnosis.starts import StartMap, map_starts
-from clearloop.diagnosis.step_response import StepResponse, step_responses
+from clearloop.diagnosis.linearisation import Linearisation, Margin, Margins, Mode, find_margins, linearise
+from clearloop.diagnosis.response import StepResponse, step_responses
+from clearloop.diagnosis.robustness import (
+    Coverage,
+    Disturbance,
+    Region,
+    Robustness,
+    Sensitivity,
+    StartMap,
+    cover,
+    disturb,
+    map_starts,
+)
 
 __all__ = [
     "Coverage",

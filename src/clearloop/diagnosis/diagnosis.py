@@ -8,12 +8,10 @@ import numpy as np
 
 from clearloop.controllers import Controller, Planner
 from clearloop.data import Batch
-from clearloop.data.setpoints import usual_setpoints
-from clearloop.diagnosis.coverage import Coverage, Region, cover
+from clearloop.data.log import usual_setpoints
 from clearloop.diagnosis.linearisation import Linearisation, linearise
-from clearloop.diagnosis.robustness import Robustness, disturb
-from clearloop.diagnosis.starts import StartMap, map_starts
-from clearloop.diagnosis.step_response import StepResponse, step_responses
+from clearloop.diagnosis.response import StepResponse, step_responses
+from clearloop.diagnosis.robustness import Coverage, Region, Robustness, StartMap, cover, disturb, map_starts
 from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task

@@ -5,22 +5,161 @@ its setpoint, or near it: there the derivatives are taken, by central difference
 surrogate's kinks, where derivatives change from place to place, they are taken over a longer way.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import cmath
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clearloop.controllers import Controller
 from clearloop.data.cells import Floats
-from clearloop.diagnosis.law import Law
-from clearloop.diagnosis.loop import closed_loop
-from clearloop.diagnosis.modes import Mode, find_modes
-from clearloop.diagnosis.rounding import rounded
-from clearloop.diagnosis.slopes import find_slopes
-from clearloop.diagnosis.stepper import Stepper
+from clearloop.diagnosis.response import Law, Stepper, rounded
+from clearloop.methods.linear_model import LinearModel
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
+
+# A linear loop from what each of its halves does with the past: the system s' = M w, and the law a = L w.
+#
+# w is a window of H rows, the present first, each of S states and A actions; the actions of the present row
+# are those that the law is choosing.
+
+
+def closed_loop(moves: Floats, law: Floats) -> Floats:
+    """What a step does to states and past, from slopes [S, H, W] of the system and [A, H, W] of the law.
+
+    The past is as long as somebody reads it; what nobody reads would only add eigenvalues of 0.
+    """
+    (s, rows, width), moves, law = moves.shape, moves.reshape(len(moves), -1), law.reshape(len(law), -1)
+    chosen = np.arange(s, width)
+    matrix = np.eye(rows * width, k=-width)  # what is present now is past then
+    matrix[:s] = moves + moves[:, chosen] @ law
+    if rows > 1:
+        matrix[width + chosen] = law
+    read = np.vstack([moves, law]).any(axis=0).reshape(rows, width)
+    deepest = np.where(read.any(axis=0), rows - 1 - np.argmax(read[::-1], axis=0), 0)
+    kept = np.arange(rows)[:, None] <= deepest
+    kept[0, chosen] = False
+    return matrix[np.ix_(kept.ravel(), kept.ravel())]
+
+
+def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """[A, n] the gain around each action's loop at points z [n], cut there, with all other loops closed.
+
+    Minus what comes back, so that -1 is where the loop sustains itself. A law that reads what it did before
+    goes on reading what it chose.
+    """
+    s, n_actions = len(moves), len(law)
+    past = z[:, None] ** -np.arange(moves.shape[1])  # [n, H]
+    plant, own = (np.einsum("nh,ohw->now", past, slopes) for slopes in (moves, law))
+    states = np.linalg.solve(z[:, None, None] * np.eye(s) - plant[:, :, :s], plant[:, :, s:])
+    back = np.linalg.solve(np.eye(n_actions) - own[:, :, s:], own[:, :, :s] @ states)  # [n, A, A]
+    gains = []
+    for a in range(n_actions):
+        others = np.arange(n_actions) != a
+        rest = np.eye(n_actions - 1) - back[:, others][:, :, others]
+        through = np.linalg.solve(rest, back[:, others, a][:, :, None])
+        gains.append(-back[:, a, a] - (back[:, a, others][:, None] @ through)[:, 0, 0])
+    return np.array(gains)
+
+
+def delayed(moves: Floats, action: int, steps: int) -> Floats:
+    """[S, H + steps, W] of a system that an action reaches so many steps later."""
+    late = lengthened(moves, moves.shape[1] + steps)
+    column = len(moves) + action
+    late[:, :, column] = np.roll(late[:, :, column], steps, axis=1)
+    return late
+
+
+def lengthened(slopes: Floats, rows: int) -> Floats:
+    """[…, rows, W] with nothing read of the rows that are added."""
+    return np.pad(slopes, ((0, 0), (0, rows - slopes.shape[1]), (0, 0)))
+
+
+# Derivatives by central differences, and whether there are any.
+
+DOUBT = 0.01  # share of the steepest slope by which slopes over two step sizes, and to two sides, may differ
+
+
+class Slopes(NamedTuple):
+    values: Floats
+    """[outputs, H, W] of a function of windows [N, H, W]"""
+    smooth: bool
+    """False where it has a kink or a jump"""
+
+
+def find_slopes(function: Callable[[Floats], Floats], window: Floats, steps: Floats) -> Slopes:
+    """At `window` [H, W]; `steps` [W]: of the differences, in each column."""
+    pushes = np.eye(window.size).reshape(-1, *window.shape) * steps
+    sizes = np.tile(steps, len(window))[:, None]
+    here = function(window[None])
+    up, down = function(window + pushes), function(window - pushes)
+    near = (function(window + pushes / 4) - function(window - pushes / 4)) / (sizes / 2)
+    slopes = (up - down) / (2 * sizes)
+    bends = np.abs((up - here) - (here - down)) / sizes
+    # Slopes of different columns are compared by what they do over their own steps.
+    tolerance = DOUBT * np.abs(slopes * sizes).max(axis=0) + 1e-9 * np.abs(here).max(axis=0) + 1e-300
+    doubtful = np.maximum(bends, np.abs(near - slopes)) * sizes > tolerance
+    values = np.moveaxis(slopes.reshape(*window.shape, -1), -1, 0)
+    return Slopes(values, not doubtful.any())
+
+
+# Eigenvalues of a loop in discrete time, as an engineer reads them: seconds and damping.
+
+MARGIN = 1e-9  # rounding: an eigenvalue this near to the unit circle is on it
+GONE = 1e-6  # a mode that is smaller than this after one step has no time constant that means anything
+
+
+@dataclass(frozen=True)
+class Mode:
+    """An eigenvalue λ = exp(s dt) of what a step does to small deviations; of a pair, one stands for both."""
+
+    value: complex
+    time_constant: float | None
+    """-1 / Re s, in seconds: when it has fallen to 1/e; negative if it grows; None for λ = 0 and |λ| = 1"""
+    damping: float | None
+    """-Re s / |s|; None where nothing swings"""
+    period: float | None
+    """2 π / |Im s|, in seconds; None where nothing swings"""
+
+    @classmethod
+    def of(cls, value: complex, dt: float) -> Self:
+        if abs(value) < GONE:
+            return cls(value, None, None, None)
+        s = cmath.log(value) / dt
+        lasts = abs(abs(value) - 1) > MARGIN
+        swings = abs(s.imag) * dt > MARGIN
+        return cls(
+            value,
+            -1 / s.real if lasts else None,
+            (-s.real / abs(s) if lasts else 0.0) if swings else None,
+            2 * math.pi / abs(s.imag) if swings else None,
+        )
+
+    @property
+    def inside(self) -> bool:
+        """Of the unit circle: it dies out."""
+        return abs(self.value) < 1 - MARGIN
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "real": rounded(self.value.real),
+            "imaginary": rounded(self.value.imag),
+            "magnitude": rounded(abs(self.value)),
+            "time_constant": rounded(self.time_constant),
+            "damping": rounded(self.damping),
+            "period": rounded(self.period),
+        }
+
+
+def find_modes(matrix: NDArray[np.float64], dt: float) -> tuple[Mode, ...]:
+    """The slowest first; of complex pairs the one above the real axis."""
+    values = np.linalg.eigvals(matrix)
+    values = values[np.lexsort([-values.real, -np.abs(values)])]
+    return tuple(Mode.of(complex(value), dt) for value in values if value.imag >= 0)
+
 
 SMALL = 1e-5  # of differences, in spreads of the states and half ranges of the actions
 LONG = 0.3  # of those on a surrogate, over which the kinks of its networks average out
@@ -189,3 +328,130 @@ class _Loop:
     def _system_slopes(self, point: Floats) -> Floats:
         step = LONG if self.coarse else SMALL
         return find_slopes(self._move, self._window(point), step * self.sizes).values
+
+
+# How far a loop is from swinging by itself: gain, phase and delay margins.
+#
+# Of each action: its loop is cut there, the others stay closed. A plant that needs its controller has a gain
+# margin downwards, too. Limits of actions are not in it: margins are for small deviations.
+
+POINTS = 4_000  # frequencies from SLOWEST to the fastest that a sampled loop can show
+SLOWEST = 1e-4  # of the fastest
+REAL = 1e-2  # the most that an imaginary part may be of a real one to be none
+MOST_STEPS = 20  # of delay that are tried
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Of one action's loop. None: no such change makes it unstable."""
+
+    action: str
+    gain_up: float | None
+    """the factor by which the loop's gain may rise"""
+    gain_down: float | None
+    """and to which it may fall"""
+    phase: float | None
+    """degrees"""
+    delay: float | None
+    """seconds that may be added"""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: rounded(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Margins:
+    modes: tuple[Mode, ...]
+    """of the closed loop, the slowest first"""
+    actions: tuple[Margin, ...]
+    """none where the loop is not stable"""
+
+    @property
+    def stable(self) -> bool:
+        return all(mode.inside for mode in self.modes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "stable": self.stable,
+            "modes": [mode.to_dict() for mode in self.modes],
+            "actions": [margin.to_dict() for margin in self.actions],
+        }
+
+    def __repr__(self) -> str:
+        said = f"{'stable' if self.stable else 'unstable'}: largest eigenvalue {abs(self.modes[0].value):.4f}"
+        return "; ".join([said, *map(_said, self.actions)])
+
+
+def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Margins | None:
+    """Of a controller where it rests, with the system there, or with a linear model of the log.
+
+    None where its gains there mean nothing. A linear model is the same everywhere, so that with one the loop
+    need not rest there; but a law of steps, flat where it does not rest, is not the law of small deviations.
+    """
+    if not linear.smooth or not (linear.at_rest or (model is not None and linear.law.any())):
+        return None
+    task, law = linear.task, linear.law
+    moves = linear.moves if model is None else model.slopes
+    rows = max(moves.shape[1], law.shape[1])
+    moves, law = lengthened(moves, rows), lengthened(law, rows)
+    modes = find_modes(closed_loop(moves, law), task.dt)
+    if not all(mode.inside for mode in modes):
+        return Margins(modes, ())
+    frequencies = np.geomspace(SLOWEST, 1.0, POINTS) * np.pi / task.dt
+    responses = loop_gains(moves, law, np.exp(1j * frequencies * task.dt))
+    return Margins(
+        modes,
+        tuple(
+            _bearing(_margin(name, response, frequencies), moves, law, a, task.dt)
+            for a, (name, response) in enumerate(zip(task.action_names, responses, strict=True))
+        ),
+    )
+
+
+def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
+    """Of a stable loop: whichever crossing comes first, on either side."""
+    from control import stability_margins
+
+    bode = np.abs(response), np.degrees(np.unwrap(np.angle(response))), frequencies
+    factors, phases, _, _, crossings, _ = stability_margins(bode, returnall=True)
+    # Very slowly, unless something integrates, and where every step changes sign, a response is real.
+    ends = [end.real for end in response[[0, -1]] if abs(end.imag) < REAL * abs(end.real)]
+    factors = np.append(factors, [-1 / end for end in ends if end < 0])
+    delays = np.radians(np.remainder(phases, 360.0)) / crossings
+    return Margin(
+        action,
+        gain_up=_nearest(factors[factors > 1]),
+        gain_down=_nearest(-factors[factors < 1], -1.0),
+        phase=_nearest(np.abs(phases)),
+        delay=_nearest(delays),
+    )
+
+
+def _bearing(margin: Margin, moves: Floats, law: Floats, action: int, dt: float) -> Margin:
+    """With no more delay than the sampled loop bears in whole steps, which may be less than its phase says:
+    where a loop still has gain at the fastest frequency, there is none of a fraction of a step.
+    """
+    most = math.inf if margin.delay is None else margin.delay
+    for steps in range(1, MOST_STEPS + 1):
+        if steps * dt > most:
+            break
+        late = delayed(moves, action, steps)
+        if not all(mode.inside for mode in find_modes(closed_loop(late, lengthened(law, late.shape[1])), dt)):
+            return replace(margin, delay=(steps - 1) * dt)
+    return margin
+
+
+def _nearest(values: Floats, sign: float = 1.0) -> float | None:
+    finite = values[np.isfinite(values)]
+    return sign * float(finite.min()) if finite.size else None
+
+
+def _said(margin: Margin) -> str:
+    up, down = margin.gain_up, margin.gain_down
+    parts = [
+        None if up is None else f"gain x {up:.3g}",
+        None if down is None else f"gain x {down:.3g} downwards",
+        None if margin.phase is None else f"{margin.phase:.3g} degrees",
+        None if margin.delay is None else f"delay {margin.delay:.3g} s",
+    ]
+    return f"{margin.action} bears " + (", ".join(part for part in parts if part) or "any change")

@@ -7,15 +7,20 @@ alter what the plant gets, not what the controller remembers to have done. Actua
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from clearloop.controllers import Controller
+from clearloop.controllers import Controller, encode
+from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
-from clearloop.diagnosis.law import Law, begun, moved_on
-from clearloop.diagnosis.rounding import rounded
-from clearloop.diagnosis.stepper import Stepper
+from clearloop.diagnosis.response import Law, Stepper, begun, moved_on, rounded
+from clearloop.errors import ClearloopError
+from clearloop.evaluation import evaluate
+from clearloop.evaluation.rollouts import make_job, make_system, window
+from clearloop.kernels.engine import roll_out
+from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -143,3 +148,190 @@ def _run(
         total += task.discount**step * rewards
         windows = moved_on(windows, states)
     return -total.reshape(lanes), failed.reshape(lanes)
+
+
+# The map of start states: which of them a controller saves, which it loses, and what each costs.
+
+CELLS = 33  # along each axis; odd, so that the middle is one of them
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StartMap:
+    """N starts. On a grid they stand row by row: the second axis runs first."""
+
+    task: Task
+    axes: dict[str, Floats]
+    """of the grid: the middles of its cells for one or two states; empty where the starts are no grid"""
+    starts: Floats
+    """[N, S]"""
+    failed: Flags
+    """[N] on the plant, or by most of the model's members"""
+    penalties: Floats
+    """[N] means over members"""
+
+    @property
+    def lost(self) -> float:
+        """The share of the starts."""
+        return float(self.failed.mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        where = {"axes": {name: rounded(values) for name, values in self.axes.items()}}
+        if not self.axes:
+            where |= {"starts": rounded(self.starts)}
+        return where | {
+            "lost": rounded(self.lost),
+            "failed": self.failed.astype(int).tolist(),
+            "penalties": rounded(self.penalties),
+        }
+
+    def __repr__(self) -> str:
+        return f"loses {self.failed.sum():,} of {len(self.failed):,} starts"
+
+
+def map_starts(
+    controller: Controller,
+    task: Task,
+    *,
+    surrogate: Surrogate | None = None,
+    members: Sequence[int] | None = None,
+    starts: Floats | None = None,
+    cells: int = CELLS,
+) -> StartMap:
+    """From `starts` [N, S], or from a grid over the first two states whose starts are free.
+
+    Further free states stand in the middle of their boxes.
+    """
+    axes: dict[str, Floats] = {}
+    if starts is None:
+        axes, starts = make_grid(task, cells)
+    scores = evaluate(controller, task, surrogate=surrogate, members=members, starts=starts)
+    return StartMap(task, axes, starts, scores.failed.mean(axis=0) > 0.5, scores.penalties.mean(axis=0))
+
+
+def make_grid(task: Task, cells: int = CELLS) -> tuple[dict[str, Floats], Floats]:
+    """The axes, and starts [N, S]."""
+    box = task.start_box
+    if box is None:
+        raise ClearloopError(f"task {task.name}: starts come from the batch: say which of them to map")
+    free = np.flatnonzero(box[:, 0] < box[:, 1])[:2]
+    middles = (np.arange(cells) + 0.5) / cells
+    values = [low + (high - low) * middles for low, high in box[free]]
+    points = np.array(list(product(*values)))
+    starts = np.tile(box.mean(axis=1), (len(points), 1))
+    starts[:, free] = points
+    return {task.state_names[j]: line for j, line in zip(free, values, strict=True)}, starts
+
+
+# Whether a controller goes where the log has been: elsewhere, a model is a guess.
+#
+# A state is *outside* the logged region if the nearest logged state is farther away than that of all but 1
+# % of logged states that were held out; distances are in standard deviations of the log. So a controller
+# that stays where the log was has about 1 % of its states outside, whatever the number of states and the
+# size of the log. A box around the data would call its empty corners known.
+
+HELD_OUT = 0.1  # of the log, in whole episodes, to learn from how far apart logged states are
+USUAL = 0.99  # share of them that count as inside
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coverage:
+    task: Task
+    visited: int
+    """states, of all courses and members, up to failure"""
+    outside: float
+    """share of the visited states that lie outside the logged region"""
+    courses: float
+    """share of the courses that leave it at some time"""
+    distance: float
+    """to the nearest logged state beyond which a state is outside, in standard deviations"""
+    farthest: float
+    """of all visited states, in the same"""
+    beyond: Floats
+    """[S, 2] share of the visited states below and above all that was logged, for each state alone"""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "visited": self.visited,
+            "outside": rounded(self.outside),
+            "courses": rounded(self.courses),
+            "distance": rounded(self.distance),
+            "farthest": rounded(self.farthest),
+            "beyond": dict(zip(self.task.state_names, rounded(self.beyond), strict=True)),
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.outside:.1%} of {self.visited:,} visited states are outside the logged region"
+
+
+class Region:
+    """Where the log has been."""
+
+    def __init__(self, task: Task, batch: Batch, *, rng: np.random.Generator) -> None:
+        """Of a symmetric plant, the mirror image of a logged state is known as well."""
+        from scipy.spatial import KDTree
+
+        known, held_out = (_acted_on(part) for part in batch.split(HELD_OUT, rng))
+        if task.symmetric:
+            known = np.concatenate([known, -known])
+        self.range = np.stack([known.min(axis=0), known.max(axis=0)], axis=1)
+        """[S, 2]"""
+        spread = known.std(axis=0)
+        self._scale = np.where(spread > 0, spread, 1.0)
+        self._tree = KDTree(known / self._scale)
+        self.distance = float(np.quantile(self.distances(held_out), USUAL))
+
+    def distances(self, states: Floats) -> Floats:
+        """[n] from the nearest logged state, of states [n, S]."""
+        found: Floats = self._tree.query(states / self._scale)[0]
+        return found
+
+
+def _acted_on(batch: Batch) -> Floats:
+    """States from which a step was logged: those that failure left behind say nothing of what follows."""
+    return batch.transitions().window[:, : batch.states.shape[1]]
+
+
+def cover(
+    controller: Controller,
+    task: Task,
+    region: Region,
+    *,
+    starts: Scenarios | Floats,
+    surrogate: Surrogate | None = None,
+    members: Sequence[int] | None = None,
+) -> Coverage:
+    """On members of the model that the controller was found with, or on the plant.
+
+    `starts`: situations, or states [N, S].
+    """
+    controller = controller.for_task(task)
+    rows = window(task, [controller])
+    view = task.unveiled if surrogate is None else task
+    job = make_job(task, controller, starts, surrogate, rows)
+    system = make_system(task, surrogate, rows, members)
+    rollout = roll_out(encode([controller], view, history=rows), system, job, trajectories=True)
+    courses = np.asarray(rollout.states)[:, 0, :, :, : len(task.states)]
+    states = courses[:, :, :-1]  # [M, N, T, S]
+    stopped = rollout.failed[:, 0, :, None] & system.dynamics.absorbing
+    running = ~(_standing(courses) & stopped)
+    visited = states[running]
+    distances = np.zeros(running.shape)
+    distances[running] = region.distances(visited)
+    outside = distances > region.distance
+    beyond = np.stack([visited < region.range[:, 0], visited > region.range[:, 1]], axis=-1).mean(axis=0)
+    return Coverage(
+        task=task,
+        visited=len(visited),
+        outside=float(outside.sum() / len(visited)),
+        courses=float(outside.any(axis=-1).mean()),
+        distance=region.distance,
+        farthest=float(distances.max()),
+        beyond=beyond,
+    )
+
+
+def _standing(states: Floats) -> Flags:
+    """[…, T] whether nothing changes any more from here on, of states […, T + 1, S]."""
+    moves = (np.diff(states, axis=-2) != 0).any(axis=-1)
+    later: Flags = np.logical_or.accumulate(moves[..., ::-1], axis=-1)[..., ::-1]
+    return ~later

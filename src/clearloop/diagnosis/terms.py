@@ -11,7 +11,7 @@ import numpy as np
 
 from clearloop.data import Batch
 from clearloop.data.cells import Floats
-from clearloop.data.setpoints import setpoint_rows
+from clearloop.data.log import setpoint_rows
 from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, evaluate, simplify, variables
 from clearloop.task import Task
 

@@ -1,9 +1,8 @@
 """What controllers cost: on the plant, on a surrogate; and what the batch alone can tell."""
 
-from clearloop.evaluation.penalty import Evaluation, evaluate
 from clearloop.evaluation.planning import with_model
 from clearloop.evaluation.q_evaluation import FittedQ, fitted_q
-from clearloop.evaluation.trajectory import SetpointChange, Trajectory, simulate
+from clearloop.evaluation.rollouts import Evaluation, SetpointChange, Trajectory, evaluate, simulate
 
 __all__ = [
     "Evaluation",

@@ -5,25 +5,235 @@ minus the penalty that rollouts would give, as far as the approximator can tell.
 is worth its reward k times, because failure lasts; what q is in failed states is never asked.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, encode
 from clearloop.controllers.pid import PID
 from clearloop.controllers.planner import Planner
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
+from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError
-from clearloop.evaluation.approximators import Approximator, Fit, Networks
-from clearloop.evaluation.decisions import decisions
-from clearloop.evaluation.experience import Experience, experience, total, with_mirror_image
-from clearloop.plants.setpoints import setpoint_table
-from clearloop.surrogate.formulas import judge
-from clearloop.surrogate.steps import Steps
+from clearloop.expression import Number
+from clearloop.kernels.engine import System, roll_out
+from clearloop.kernels.layout import DERIVATIVE, Dynamics, Job, Policies
+from clearloop.networks import Training
+from clearloop.plants.plant import empty_networks, lower_judgements
+from clearloop.plants.scenarios import setpoint_table
+from clearloop.programs import lower_ways, unbounded
+from clearloop.surrogate.steps import Steps, judge
 from clearloop.task import Task
+
+if TYPE_CHECKING:
+    from clearloop.networks.training import Refitting
+
+
+# What fitted Q evaluation fits: networks, or extremely randomised trees (Ernst, Geurts, Wehenkel 2005).
+#
+# An approximator is told once at which points it will be fitted and at which ones it will be asked: these
+# stay the same, while the targets change from iteration to iteration. Targets and answers are shares, from
+# 0 to 1, of what a return can be.
+
+Fit = Callable[[Floats], Floats]
+"""From targets [n] at the points of the data to the answers [M, m] of M members at the points asked for."""
+
+
+class Approximator(ABC):
+    """A frozen dataclass: it is its own configuration."""
+
+    @abstractmethod
+    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> Fit:
+        """For data at `points` [n, columns], to be asked at `asked` [m, columns]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Networks(Approximator):
+    """Networks from different first weights; each fit goes on from the last.
+
+    Half of them also see the products of what the others see. Where there are no data, the two sorts go on
+    differently: on the cart-pole, whose batch is slow and whose controllers drive fast, the one finds too few
+    failures, the other too many.
+    """
+
+    members: int = 4
+    training: Training = field(
+        default_factory=lambda: Training(
+            hidden=(64, 64), activation="tanh", epochs=3, batch_size=256, learning_rate=1e-3
+        )
+    )
+    """of each fit; the step size does not fall"""
+
+    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> "Refitting":
+        from clearloop.networks.training import Refitting
+
+        seen, asked = _with_products(points), _with_products(asked)
+        reads = np.ones((self.members, seen.shape[1]))
+        reads[::2, points.shape[1] :] = 0.0
+        return Refitting(seen, asked, reads=reads, settings=self.training, rng=rng)
+
+    def features(self, fit: "Refitting", points: Floats) -> Floats:
+        """[n, features] of points [n, columns]: what the last hidden layers make of them."""
+        return fit.features(_with_products(points))
+
+
+def _with_products(rows: Floats) -> Floats:
+    """[n, columns + pairs of columns]"""
+    one, other = np.triu_indices(rows.shape[1])
+    return np.hstack([rows, rows[:, one] * rows[:, other]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trees(Approximator):
+    """Members are forests that differ in their random splits.
+
+    With the trees as they are, a fit is an average over leaves, which takes no time: they are only grown anew
+    every few iterations.
+    """
+
+    members: int = 3
+    trees: int = 30
+    """of each member, whose answers are averaged"""
+    leaf: int = 3
+    """fewest rows in a leaf"""
+    regrown: int = 10
+    """fits from one growth to the next"""
+
+    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> Fit:
+        forests = [_Forest(self, points, asked, child) for child in rng.spawn(self.members)]
+        return lambda targets: np.stack([forest(targets) for forest in forests])
+
+
+class _Forest:
+    def __init__(self, settings: Trees, points: Floats, asked: Floats, rng: np.random.Generator) -> None:
+        self.settings, self.points, self.asked, self.rng = settings, points, asked, rng
+        self.fits = 0
+
+    def __call__(self, targets: Floats) -> Floats:
+        """[m]"""
+        if self.fits % self.settings.regrown == 0:
+            self._grow(targets)
+        self.fits += 1
+        sums = np.bincount(self.leaves.ravel(), np.repeat(targets, self.settings.trees), self.counts.size)
+        means = sums / self.counts
+        return np.asarray(means[self.asked_leaves].mean(axis=1))
+
+    def _grow(self, targets: Floats) -> None:
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        forest = ExtraTreesRegressor(
+            self.settings.trees,
+            min_samples_leaf=self.settings.leaf,
+            random_state=int(self.rng.integers(2**31)),
+        ).fit(self.points, targets)
+        first = np.cumsum([0, *(tree.tree_.node_count for tree in forest.estimators_)])
+        self.leaves: Ints = forest.apply(self.points) + first[:-1]
+        """[n, trees] the number of the leaf that each point is in, counted over all trees"""
+        self.asked_leaves: Ints = forest.apply(self.asked) + first[:-1]
+        self.counts = np.maximum(np.bincount(self.leaves.ravel(), minlength=first[-1]), 1)
+
+
+# Logged steps as the tuples (s, a, s′, r) that Eq. (1) of the paper goes through.
+
+
+class Experience(NamedTuple):
+    """n steps. s is what a controller can read: the states, then those and the actions of each lag."""
+
+    state: Floats
+    """[n, R]"""
+    action: Floats
+    """[n, A]"""
+    after: Floats
+    """[n, R]"""
+    reward: Floats
+    """[n]"""
+    failing: Flags
+    """[n] whether it led into failure, where the reward is paid to the end"""
+
+    def some(self, rows: Ints) -> "Experience":
+        return Experience(
+            self.state[rows], self.action[rows], self.after[rows], self.reward[rows], self.failing[rows]
+        )
+
+    @property
+    def pairs(self) -> Floats:
+        """[n, R + A] what Q is a function of."""
+        return np.hstack([self.state, self.action])
+
+
+def experience(task: Task, steps: Steps) -> Experience:
+    n_states, width = len(task.states), len(task.scope.names)
+    window = steps.window
+    state = np.delete(window, np.s_[n_states:width], axis=1)
+    after = np.hstack([steps.next, window[:, : window.shape[1] - width]])
+    return Experience(state, window[:, n_states:width], after, steps.reward, steps.failing)
+
+
+def as_errors(task: Task, steps: Steps) -> Steps:
+    """The same steps with the states, now and before, as distances from the setpoint."""
+    aims = np.hstack([steps.setpoints, np.zeros((len(steps), len(task.actions)))])
+    return replace(
+        steps,
+        next=steps.next - steps.setpoints,
+        window=steps.window - np.tile(aims, (1, task.history)),
+        setpoints=np.zeros_like(steps.setpoints),
+        aims=np.zeros_like(steps.aims),
+    )
+
+
+def with_mirror_image(steps: Steps) -> Steps:
+    """Of a symmetric plant: with all signs turned, they are steps that it could have taken as well."""
+    image = replace(
+        steps,
+        next=-steps.next,
+        window=-steps.window,
+        before=-steps.before,
+        setpoints=-steps.setpoints,
+        aims=-steps.aims,
+    )
+    return Steps(
+        *(np.concatenate(pair) for pair in zip(vars(steps).values(), vars(image).values(), strict=True))
+    )
+
+
+def total(discount: float, steps: int) -> float:
+    """Σ γᵏ, k = 0 … steps − 1: what a reward of 1 at every step adds up to."""
+    return float(steps if discount == 1 else (1 - discount**steps) / (1 - discount))
+
+
+# What controllers do in given situations, for whole populations: one step on a plant that stands still.
+
+
+def decisions(policies: Policies, task: Task, views: NDArray[Any], setpoints: Floats) -> NDArray[Any]:
+    """[P, n, A] the actions of P controllers in the precision of the views.
+
+    `views`: [n, R], the states, then those and the actions of each lag. `setpoints`: [1, S].
+    """
+    windows = np.insert(views, [len(task.states)] * len(task.actions), 0.0, axis=1)
+    job = Job(windows, setpoints.astype(views.dtype), task.discount, task.history)
+    rollout = roll_out(policies, _standstill(task, views.dtype), job, trajectories=True)
+    return np.asarray(rollout.actions)[0, :, :, 0]
+
+
+def _standstill(task: Task, dtype: Any) -> System:
+    n_states = len(task.states)
+    dynamics = Dynamics(
+        kind=DERIVATIVE,
+        **lower_ways(task, {}, {}, dtype, None),
+        networks=empty_networks(dtype),
+        substeps=1,
+        dt=task.dt,
+        bounds=unbounded(len(task.states)),
+        absorbing=False,
+        on_failure=np.full(n_states, np.nan, dtype),
+    )
+    return System(dynamics, lower_judgements([Number(0.0)], task, dtype), members=1)
+
 
 Progress = Callable[[float], None]
 """is told the share of the work that is done"""
@@ -171,3 +381,109 @@ def first_view(task: Task, starts: Floats) -> Floats:
     """[N, R] what a controller sees first: the start, also in the past, and past actions of 0."""
     past = np.hstack([starts, np.zeros((len(starts), len(task.actions)))])
     return np.hstack([starts, *[past] * (task.history - 1)])
+
+
+# Fitted Q evaluation for whole populations: linear in features that do not change, so that it takes no
+# time.
+#
+# The features are what the last hidden layer of networks makes of states and actions, after these networks
+# have evaluated one controller, the reference. For another controller π only q(s′, π(s′)) differs, and an
+# iteration of Eq. (1) is a product with a matrix: with the weights w of the features φ,
+#
+# w_k = B y_k,  y_k = r + γ φ(s′, π(s′)) w_{k-1}:  w_k = B r_k + γ (B φ(s′, π(s′))) w_{k-1}
+#
+# where B is that of least squares. These weigh a row by what its cross-entropy would: by 1 / (p (1 - p)),
+# where p is the share that the networks found.
+
+ROWS = 3000  # of the batch, at random: more make it slower, and hardly better
+NETWORKS = Networks(members=2)
+RIDGE = 1e-3  # of the features' mean square: less of it, and errors grow from iteration to iteration
+CAUTION = 0.01  # the least p (1 - p): rows that cost next to nothing do not outweigh all others
+
+
+Features = Callable[[Floats], Floats]
+"""from states and actions [n, columns] to [n, features]"""
+
+
+class LinearQ:
+    """Values from the batch alone, of any memoryless controller for the task's own setpoints."""
+
+    def __init__(self, task: Task, steps: Experience, features: Features, shares: Floats) -> None:
+        """`shares` [n]: from 0 to 1, what the networks answer for the steps."""
+        self.task, self.steps, self._learned = task, steps, features
+        self._setpoints = setpoint_table(task, 1)
+        self._views = steps.after.astype(np.float32)
+        phi = self._features(steps.pairs)
+        weights = 1 / (shares * (1 - shares) + CAUTION)
+        weighted = phi.T * (weights / weights.mean())
+        normal = weighted @ phi
+        normal += RIDGE * np.trace(normal) / len(normal) * np.eye(len(normal))
+        solve: Floats = np.linalg.solve(normal, weighted)
+        self.goes_on: Floats = solve * ~steps.failing
+        """[features, n] B, without the steps that fail"""
+        self.rewards, self.failures = self.goes_on @ steps.reward, (solve * steps.failing) @ steps.reward
+        """[features] B r, and of that what lasts"""
+
+    @classmethod
+    def learn(
+        cls,
+        task: Task,
+        batch: Batch,
+        reference: Controller,
+        *,
+        rng: np.random.Generator,
+    ) -> Self:
+        """From a fitted Q evaluation of the reference by networks: half a minute."""
+        reference = reference.for_task(task)
+        check_memory(reference, task)
+        aims = setpoint_table(task, 1)
+        steps = possible_experience(task, batch, aims[0])
+        asked = asked_points(reference, task, steps.after, aims)
+        rows = rng.permutation(len(steps.reward))[:ROWS]
+        fit = NETWORKS.begin(steps.pairs, np.concatenate([asked, steps.pairs[rows]]), rng=rng)
+        returns = iterate(steps, len(asked) + len(rows), fit, task)
+        low, high = bounds(steps, task)
+        shares = (returns[:, len(asked) :].mean(axis=0) - low) / (high - low)
+        return cls(task, steps.some(rows), partial(NETWORKS.features, fit), shares)
+
+    @property
+    def cost(self) -> int:
+        """Of one value: logged steps that it looks at, as often as the horizon has steps."""
+        return len(self.steps.reward) * self.task.horizon
+
+    def penalties(self, policies: Policies, starts: Floats) -> Floats:
+        """[P, N] of P controllers, encoded for the task's history in single precision, from N starts.
+
+        Where it breaks down, returns come out higher than is possible, and a search would look for just that:
+        what is too much is counted as a penalty, at the starts and, on average, in the batch.
+        """
+        views = first_view(self.task, starts).astype(np.float32)
+        afterwards = decisions(policies, self.task, self._views, self._setpoints)
+        at_first = decisions(policies, self.task, views, self._setpoints)
+        low, high = bounds(self.steps, self.task)
+        penalties = np.empty(at_first.shape[:2])
+        for number, (later, first) in enumerate(zip(afterwards, at_first, strict=True)):
+            features = self._features(np.hstack([self._views, later]))
+            weights = self.iterate(features)
+            returns = self._features(np.hstack([views, first])) @ weights
+            impossible = np.maximum(features @ weights - high, 0).mean()
+            penalties[number] = impossible + np.abs(returns - high) - high
+        return np.minimum(penalties, -low)
+
+    def iterate(self, features: Floats) -> Floats:
+        """[features] the weights after the horizon's steps; `features` [n, features] of (s′, π(s′))."""
+        discount, matrix = self.task.discount, self.goes_on @ features
+        weights = np.zeros(len(matrix))
+        for k in range(1, self.task.horizon + 1):
+            weights = self.rewards + total(discount, k) * self.failures + discount * (matrix @ weights)
+        return weights
+
+    def value(self, controller: Controller, starts: Floats) -> Floats:
+        """[N] of one controller."""
+        policies = encode([controller], self.task, history=self.task.history, dtype=np.float32)
+        penalties: Floats = self.penalties(policies, starts)[0]
+        return penalties
+
+    def _features(self, rows: Floats) -> Floats:
+        """[n, features], the last of them 1."""
+        return np.hstack([self._learned(rows), np.ones((len(rows), 1))])

@@ -2,20 +2,84 @@
 unexplained in held-out time.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
 
-from clearloop.data.cells import Floats
-from clearloop.explanation.candidate import Candidate, judged
-from clearloop.explanation.clipping import Target
-from clearloop.explanation.library import formulas
-from clearloop.explanation.moments import Moments, by_part, measure
-from clearloop.explanation.sample import some_episodes, usable_rows
-from clearloop.explanation.signals import Signals
-from clearloop.explanation.structure import Structure, Term
+from clearloop.data.cells import Floats, Ints
+from clearloop.explanation.fitting import PARTS, Moments, Target, by_part, cost, measure
+from clearloop.explanation.signals import Signals, Structure, Term, formulas
+
+# The rows on which forms of law are compared: not more than it takes.
+
+MOST_ROWS = 20_000  # more would not change the choice
+
+
+def some_episodes(signals: Signals, target: Target) -> tuple[Signals, Target]:
+    """Episodes from all over the log, as many as are needed."""
+    count = int(signals.episodes[-1]) + 1
+    wanted = min(count, max(PARTS, -(-MOST_ROWS * count // len(signals.episodes))))
+    some, rows = signals.of_episodes(np.linspace(0, count - 1, wanted).round().astype(np.int64))
+    return some, replace(target, values=target.values[rows], begins=target.begins[rows])
+
+
+def usable_rows(signals: Signals, target: Target) -> tuple[Ints, bool]:
+    """Rows that are not at a limit; if that leaves most, only those whose row before is not either."""
+    free = signals.chosen & ~target.saturated
+    follows = free & ~target.begins & np.append(False, free[:-1])
+    enough = 2 * np.count_nonzero(follows) >= np.count_nonzero(free)
+    rows = np.flatnonzero(follows if enough else free)
+    return rows[:: max(1, -(-len(rows) // MOST_ROWS))], bool(enough)
+
+
+# Forms of law with their terms, and which of them to believe.
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A form of law, with the terms that are worth their place."""
+
+    structure: Structure
+    terms: tuple[Term, ...]
+    lasting: float
+    """rho of what is not from the law"""
+    unexplained: float
+    """what is new and not from the law, as a share of the variance, in held-out time"""
+    plain: float
+    """the same for rho = 0: what is not from the law"""
+
+    @property
+    def consistent(self) -> bool:
+        """Whether it has the terms of its form; if not, it is a law of another one."""
+        kinds = {term.kind for term in self.terms}
+        return (self.structure.windows is None or "sum" in kinds) and (
+            self.structure.pole is None or "rate" in kinds
+        )
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a person has to read."""
+        form = self.structure
+        kinds = [term.kind for term in self.terms]
+        windows = kinds.count("sum") if any(form.windows or ()) else 0
+        flags = (form.pole, form.paused, form.continued)
+        return len(kinds) + kinds.count("formula") + windows + sum(map(bool, flags))
+
+
+def judged(structure: Structure, terms: Sequence[Term], kept: Sequence[int], moments: Moments) -> Candidate:
+    """With the terms that are kept."""
+    left = moments.left(kept)
+    best = int(left.argmin())
+    chosen = tuple(terms[term] for term in kept)
+    return Candidate(structure, chosen, moments.lastings[best], float(left[best]), float(left[0]))
+
+
+def simplest(candidates: Iterable[Candidate], rows: int) -> Candidate:
+    """The one that leaves least, where every number must be worth its place. `rows`: of the trials."""
+    return min(candidates, key=lambda one: cost(one.unexplained, one.numbers, rows, one.lasting))
+
 
 DELAYS = (0, 1, 2)
 FILTERS = range(-2, 8)  # time constants to begin with: these powers of two, in steps
@@ -190,3 +254,47 @@ def _pole(steps: float) -> float:
 
 def _left(candidate: Candidate) -> float:
     return candidate.unexplained
+
+
+# Whether a law tells more of an action than the action's own past does.
+#
+# Actions that are held, or drift, move the plant, so that its states go with them: a law of the states then
+# seems to explain what was planned or random. But it adds nothing to what the last actions already tell.
+
+PAST = 20, 10, 5  # actions: the more, the longer may a signal have been held to be known as one
+ENOUGH = 10  # rows for each of them
+
+
+@dataclass(frozen=True)
+class Past:
+    explained: float
+    """share of the action's variance that the actions before it explain, in held-out time"""
+    added: float
+    """share of the rest that goes when the law's action, now and before, is known too"""
+
+
+def look_back(signals: Signals, target: Target, asked: Floats) -> Past:
+    """`asked`: [n] the law's action."""
+    for steps in PAST:
+        rows = _rows_with_past(signals, target, steps)
+        if len(rows) >= ENOUGH * steps:
+            return _compare(signals, target, asked, rows, steps)
+    return Past(0.0, 1.0)  # episodes too short to tell: only the law counts
+
+
+def _rows_with_past(signals: Signals, target: Target, steps: int) -> Ints:
+    known = signals.chosen & ~target.saturated & (signals.age >= steps)
+    for back in range(1, steps + 1):
+        known[back:] &= signals.chosen[:-back]
+    return np.flatnonzero(known)
+
+
+def _compare(signals: Signals, target: Target, asked: Floats, rows: Ints, steps: int) -> Past:
+    rows, ends = by_part(rows, signals)
+    past = [target.values[rows - back] for back in range(1, steps + 1)]
+    columns = [*past, asked[rows], asked[rows - 1], target.values[rows]]
+    moments = measure(np.stack(columns), None, ends, np.zeros_like(rows))
+    if not moments.spread:  # an action that never changes there
+        return Past(1.0, 0.0)
+    own, both = moments.unexplained(range(steps)), moments.unexplained(range(steps + 2))
+    return Past(1 - own, 1 - both / own if own > 0 else 0.0)

@@ -1,24 +1,25 @@
 """The formula language: parse, print, simplify, typeset, evaluate, encode. See `docs/language.md`."""
 
 from clearloop.expression.encoding import Program, decode, encode
-from clearloop.expression.error import FormulaError
-from clearloop.expression.evaluation import evaluate
 from clearloop.expression.nodes import (
+    OPERATIONS,
     Call,
     Expression,
+    FormulaError,
     Number,
+    Operation,
     Variable,
     complexity,
+    evaluate,
     fold,
+    is_name,
     substitute,
     variables,
 )
-from clearloop.expression.operations import OPERATIONS, Operation, is_name
 from clearloop.expression.parsing import parse
-from clearloop.expression.printing import significant, to_text
+from clearloop.expression.printing import significant, to_latex, to_text, to_typst
 from clearloop.expression.simplification import simplify
 from clearloop.expression.symbolic import to_sympy
-from clearloop.expression.typesetting import to_latex, to_typst
 
 __all__ = [
     "OPERATIONS",

@@ -6,8 +6,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.expression.nodes import Call, Expression, Number, Variable, postorder
-from clearloop.expression.operations import BY_OPCODE, NUMBER, VARIABLE
+from clearloop.expression.nodes import (
+    BY_OPCODE,
+    NUMBER,
+    VARIABLE,
+    Call,
+    Expression,
+    Number,
+    Variable,
+    postorder,
+)
 
 
 class Program(NamedTuple):

@@ -5,12 +5,256 @@ levels deep, so that a recursive function over trees never exhausts Python's sta
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeVar
 
-from clearloop.expression.error import FormulaError
-from clearloop.expression.operations import Kind, Operation, is_name
+from clearloop.errors import ClearloopError
+
+# The one error of the formula language: what is wrong, at which column, and what to write instead.
+
+
+class FormulaError(ClearloopError):
+    """A formula that is none. `column` counts characters from 1; it is None where there is no text."""
+
+    def __init__(self, problem: str, column: int | None = None, advice: str = "") -> None:
+        place = "" if column is None else f" at column {column}"
+        super().__init__(f"{problem}{place}{advice and '; '}{advice}")
+        self.column = column
+
+
+# What each operation means, in plain Python on doubles. These functions define the language.
+#
+# All are total: finite arguments give a finite result. Where mathematics gives none, the result is 0 or the
+# largest double of the right sign. Conditions are 1.0 and 0.0. The sign of a zero never decides anything,
+# so that 0 - x and -x, or x*0 and 0, are interchangeable.
+
+LARGEST = sys.float_info.max
+SMALLEST_LOGARITHM = 1e-30  # log(x) is log(1e-30) below this
+READ_LIMIT = 1e12  # a variable is read limited to ±1e12, so that exports can rule overflow out
+
+
+def read(value: float) -> float:
+    return float(min(max(value, -READ_LIMIT), READ_LIMIT))
+
+
+def saturated(value: float) -> float:
+    return min(max(value, -LARGEST), LARGEST)
+
+
+def add(a: float, b: float) -> float:
+    return saturated(a + b)
+
+
+def sub(a: float, b: float) -> float:
+    return saturated(a - b)
+
+
+def mul(a: float, b: float) -> float:
+    return saturated(a * b)
+
+
+def div(a: float, b: float) -> float:
+    return 0.0 if b == 0 else saturated(a / b)
+
+
+def power(base: float, exponent: float) -> float:
+    if base == 0:
+        return 1.0 if exponent == 0 else 0.0
+    if base < 0 and not exponent.is_integer():
+        return 0.0
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -LARGEST if base < 0 and math.fmod(exponent, 2) != 0 else LARGEST
+
+
+def neg(x: float) -> float:
+    return -x
+
+
+def sqrt(x: float) -> float:
+    return math.sqrt(max(x, 0.0))
+
+
+def exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return LARGEST
+
+
+def log(x: float) -> float:
+    return math.log(max(x, SMALLEST_LOGARITHM))
+
+
+def tan(x: float) -> float:
+    return saturated(math.tan(x))
+
+
+def atan2(y: float, x: float) -> float:
+    return math.atan2(y + 0.0, x + 0.0)  # -0.0 + 0.0 is 0.0: negative zeros would turn the result by π
+
+
+def sign(x: float) -> float:
+    return float(x > 0) - float(x < 0)
+
+
+def clip(x: float, low: float, high: float) -> float:
+    return min(max(x, low), high)
+
+
+def wrap(x: float) -> float:
+    """The angle in [−π, π), of no meaning beyond about 1e15, where doubles no longer resolve a turn."""
+    turns = float(math.floor((x + math.pi) / math.tau))
+    angle = x - math.tau * turns
+    return angle if -math.pi <= angle < math.pi else -math.pi  # rounding, or overflow for huge x
+
+
+def lt(a: float, b: float) -> float:
+    return float(a < b)
+
+
+def le(a: float, b: float) -> float:
+    return float(a <= b)
+
+
+def gt(a: float, b: float) -> float:
+    return float(a > b)
+
+
+def ge(a: float, b: float) -> float:
+    return float(a >= b)
+
+
+def eq(a: float, b: float) -> float:
+    return float(a == b)
+
+
+def ne(a: float, b: float) -> float:
+    return float(a != b)
+
+
+def both(p: float, q: float) -> float:
+    return float(p != 0 and q != 0)
+
+
+def either(p: float, q: float) -> float:
+    return float(p != 0 or q != 0)
+
+
+def inverse(p: float) -> float:
+    return float(p == 0)
+
+
+def choose(p: float, a: float, b: float) -> float:
+    return a if p != 0 else b
+
+
+# The operations of the formula language: one table that parser, printer, kernels and exports all read.
+
+Kind = Literal["number", "condition"]
+
+NUMBER, VARIABLE = 0, 1  # opcodes of the two leaves; operations are numbered from 2 in the table's order
+
+# How tightly the infix and prefix operations bind, as in Python.
+OR, AND, NOT, COMPARISON, SUM, PRODUCT, NEGATION, POWER, ATOM = range(1, 10)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """One row of the table. There is one object for each, so `is` compares them."""
+
+    name: str
+    opcode: int
+    kinds: tuple[Kind, ...]
+    """What the arguments must be."""
+    kind: Kind
+    """What the result is."""
+    weight: int
+    """What it adds to a formula's complexity."""
+    meaning: Callable[..., float]
+    """The definition, on doubles; conditions are 1.0 and 0.0."""
+    symbol: str = ""
+    """How it is written between or before its arguments; empty if it is written as a function."""
+    precedence: int = ATOM
+
+    @property
+    def arity(self) -> int:
+        return len(self.kinds)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Callable[[str], "Operation"], tuple[str]]:
+        return _operation, (self.name,)  # a copy is the same object again
+
+
+_ONE: tuple[Kind, ...] = ("number",)
+_TWO: tuple[Kind, ...] = ("number", "number")
+_THREE: tuple[Kind, ...] = ("number", "number", "number")
+_CONDITION: tuple[Kind, ...] = ("condition",)
+_CONDITIONS: tuple[Kind, ...] = ("condition", "condition")
+_CHOICE: tuple[Kind, ...] = ("condition", "number", "number")
+
+_Row = tuple[str, tuple[Kind, ...], Kind, int, Callable[..., float], str, int]
+_ROWS: tuple[_Row, ...] = (
+    # name, arguments, result, weight, meaning, symbol, precedence
+    ("add", _TWO, "number", 1, add, "+", SUM),
+    ("sub", _TWO, "number", 1, sub, "-", SUM),
+    ("mul", _TWO, "number", 1, mul, "*", PRODUCT),
+    ("div", _TWO, "number", 2, div, "/", PRODUCT),
+    ("pow", _TWO, "number", 4, power, "**", POWER),
+    ("neg", _ONE, "number", 1, neg, "-", NEGATION),
+    ("min", _TWO, "number", 4, min, "", ATOM),
+    ("max", _TWO, "number", 4, max, "", ATOM),
+    ("abs", _ONE, "number", 4, abs, "", ATOM),
+    ("sqrt", _ONE, "number", 4, sqrt, "", ATOM),
+    ("exp", _ONE, "number", 4, exp, "", ATOM),
+    ("log", _ONE, "number", 4, log, "", ATOM),
+    ("sin", _ONE, "number", 4, math.sin, "", ATOM),
+    ("cos", _ONE, "number", 4, math.cos, "", ATOM),
+    ("tan", _ONE, "number", 4, tan, "", ATOM),
+    ("atan2", _TWO, "number", 4, atan2, "", ATOM),
+    ("tanh", _ONE, "number", 4, math.tanh, "", ATOM),
+    ("sign", _ONE, "number", 4, sign, "", ATOM),
+    ("clip", _THREE, "number", 4, clip, "", ATOM),
+    ("wrap", _ONE, "number", 4, wrap, "", ATOM),
+    ("lt", _TWO, "condition", 4, lt, "<", COMPARISON),
+    ("le", _TWO, "condition", 4, le, "<=", COMPARISON),
+    ("gt", _TWO, "condition", 4, gt, ">", COMPARISON),
+    ("ge", _TWO, "condition", 4, ge, ">=", COMPARISON),
+    ("eq", _TWO, "condition", 4, eq, "==", COMPARISON),
+    ("ne", _TWO, "condition", 4, ne, "!=", COMPARISON),
+    ("and", _CONDITIONS, "condition", 4, both, "and", AND),
+    ("or", _CONDITIONS, "condition", 4, either, "or", OR),
+    ("not", _CONDITION, "condition", 4, inverse, "not", NOT),
+    ("if", _CHOICE, "number", 5, choose, "", ATOM),
+)
+
+OPERATIONS: dict[str, Operation] = {
+    name: Operation(name, opcode, kinds, kind, weight, meaning, symbol, precedence)
+    for opcode, (name, kinds, kind, weight, meaning, symbol, precedence) in enumerate(_ROWS, VARIABLE + 1)
+}
+
+_ALL = OPERATIONS.values()
+BY_OPCODE: dict[int, Operation] = {row.opcode: row for row in _ALL}
+FUNCTIONS: dict[str, Operation] = {row.name: row for row in _ALL if not row.symbol}
+PREFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 1}
+INFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 2}
+
+RESERVED = frozenset(FUNCTIONS) | {"and", "or", "not"}
+
+
+def is_name(text: str) -> bool:
+    """Whether a state, an action or a column of this name can be read in a formula."""
+    return text.isidentifier() and text not in RESERVED
+
+
+def _operation(name: str) -> Operation:
+    return OPERATIONS[name]
+
 
 MAX_DEPTH = 200
 MAX_LAG = 1_000_000
@@ -151,3 +395,23 @@ def substitute(expression: Expression, replacements: Mapping[Variable, Expressio
 def complexity(expression: Expression) -> int:
     """How hard the formula is to read: 1 for each leaf, and the weights of its operations."""
     return sum(node.operation.weight if isinstance(node, Call) else 1 for node in postorder(expression))
+
+
+# The meaning of a formula: its evaluation in double precision, in the order in which it is printed.
+
+
+def evaluate(expression: Expression, values: Mapping[Variable, float]) -> float:
+    """The formula's value, finite for all finite `values`; a condition gives 1.0 or 0.0.
+
+    This is the reference that kernels and exports are tested against, not the way to run many states.
+    """
+
+    def leaf(node: Number | Variable) -> float:
+        if isinstance(node, Number):
+            return node.value
+        try:
+            return read(values[node])
+        except KeyError:
+            raise FormulaError(f"'{node}' has no value") from None
+
+    return fold(expression, leaf, lambda operation, arguments: operation.meaning(*arguments))

@@ -5,16 +5,258 @@ its operation gives something simpler instead, made in the same way. Rules are t
 where a law would need arithmetic or recursion, the functions below. To add one, add it to a table.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
+from itertools import repeat
 from math import inf
 
-from clearloop.expression.error import FormulaError
-from clearloop.expression.laws import CONDITION_LAWS, NUMBER_LAWS
-from clearloop.expression.matching import Head, Rewrite, head, rewrite
-from clearloop.expression.meanings import clip
-from clearloop.expression.nodes import Call, Expression, Number, fold
-from clearloop.expression.operations import OPERATIONS, Operation
+from clearloop.expression.nodes import (
+    OPERATIONS,
+    Call,
+    Expression,
+    FormulaError,
+    Kind,
+    Number,
+    Operation,
+    Variable,
+    clip,
+    fold,
+)
+from clearloop.expression.parsing import parse
+
+# The laws that simplification applies, written in the formula language itself.
+#
+# In a law x, y, z stand for any number, c for a constant and p, q for any condition. A law holds to the last
+# bit: for all finite arguments both sides are the same double, rounding, saturation and division by zero
+# included (only the sign of a zero may differ, and no operation tells zeros apart). That is why there is no
+# x/x = 1 here, which fails at 0, and no regrouping of sums and products, which round differently. The right
+# side is never more complex. `0 < 1` is how "always" is written, `1 < 0` is "never".
+
+Law = tuple[str, str]
+
+ARITHMETIC: tuple[Law, ...] = (
+    ("x + 0", "x"),
+    ("0 + x", "x"),
+    ("x + x", "2*x"),
+    ("-x + y", "y - x"),
+    ("x - 0", "x"),
+    ("0 - x", "-x"),
+    ("x - x", "0"),
+    ("x*c", "c*x"),
+    ("0*x", "0"),
+    ("1*x", "x"),
+    ("-1*x", "-x"),
+    ("-x*y", "-(x*y)"),
+    ("x*-y", "-(x*y)"),
+    ("0/x", "0"),
+    ("x/0", "0"),
+    ("x/1", "x"),
+    ("x/-1", "-x"),
+    ("-x/y", "-(x/y)"),
+    ("x/-y", "-(x/y)"),
+    ("x**0", "1"),
+    ("x**1", "x"),
+    ("1**x", "1"),
+)
+
+FUNCTIONS: tuple[Law, ...] = (
+    ("abs(abs(x))", "abs(x)"),
+    ("abs(sqrt(x))", "sqrt(x)"),
+    ("abs(exp(x))", "exp(x)"),
+    ("abs(x*x)", "x*x"),
+    ("abs(x**2)", "x**2"),
+    ("sign(sign(x))", "sign(x)"),
+    ("sign(-x)", "-sign(x)"),
+    ("min(x, x)", "x"),
+    ("max(x, x)", "x"),
+    ("min(c, x)", "min(x, c)"),
+    ("max(c, x)", "max(x, c)"),
+    ("min(max(x, y), z)", "clip(x, y, z)"),
+    ("min(x, max(y, z))", "clip(y, z, x)"),
+    ("clip(x, y, y)", "y"),
+    ("clip(x, x, y)", "min(x, y)"),
+    ("clip(x, y, x)", "x"),
+    ("clip(clip(x, y, z), y, z)", "clip(x, y, z)"),
+)
+
+CHOICES: tuple[Law, ...] = (
+    ("if(p, x, x)", "x"),
+    ("if(0 < 1, x, y)", "x"),
+    ("if(1 < 0, x, y)", "y"),
+    ("if(p, if(p, x, y), z)", "if(p, x, z)"),
+    ("if(p, x, if(p, y, z))", "if(p, x, z)"),
+    ("if(x < 0, -x, x)", "abs(x)"),
+    ("if(x <= 0, -x, x)", "abs(x)"),
+    ("if(x > 0, x, -x)", "abs(x)"),
+    ("if(x >= 0, x, -x)", "abs(x)"),
+    ("if(x < y, x, y)", "min(x, y)"),
+    ("if(x <= y, x, y)", "min(x, y)"),
+    ("if(x < y, y, x)", "max(x, y)"),
+    ("if(x <= y, y, x)", "max(x, y)"),
+    ("if(x > y, x, y)", "max(x, y)"),
+    ("if(x >= y, x, y)", "max(x, y)"),
+    ("if(x > y, y, x)", "min(x, y)"),
+    ("if(x >= y, y, x)", "min(x, y)"),
+)
+
+LOGIC: tuple[Law, ...] = (
+    ("not not p", "p"),
+    ("not (p and q)", "not p or not q"),
+    ("not (p or q)", "not p and not q"),
+    ("p and p", "p"),
+    ("p or p", "p"),
+    ("p and 0 < 1", "p"),
+    ("0 < 1 and p", "p"),
+    ("p and 1 < 0", "1 < 0"),
+    ("1 < 0 and p", "1 < 0"),
+    ("p or 1 < 0", "p"),
+    ("1 < 0 or p", "p"),
+    ("p or 0 < 1", "0 < 1"),
+    ("0 < 1 or p", "0 < 1"),
+    ("x < x", "1 < 0"),
+    ("x > x", "1 < 0"),
+    ("x != x", "1 < 0"),
+    ("x <= x", "0 < 1"),
+    ("x >= x", "0 < 1"),
+    ("x == x", "0 < 1"),
+)
+
+# The laws below hold for every comparison: as it is, its opposite, seen from the other side.
+_COMPARISONS = (
+    ("<", ">=", ">"),
+    ("<=", ">", ">="),
+    (">", "<=", "<"),
+    (">=", "<", "<="),
+    ("==", "!=", "=="),
+    ("!=", "==", "!="),
+)
+
+COMPARISONS: tuple[Law, ...] = tuple(
+    law
+    for sign, opposite, mirrored in _COMPARISONS
+    for law in (
+        (f"not x {sign} y", f"x {opposite} y"),
+        (f"x {sign} y and x {opposite} y", "1 < 0"),
+        (f"x {sign} y or x {opposite} y", "0 < 1"),
+        (f"c {sign} x", f"x {mirrored} c"),
+        (f"-x {sign} -y", f"x {mirrored} y"),
+        (f"-x {sign} c", f"x {mirrored} -c"),
+        (f"x - y {sign} 0", f"x {sign} y"),
+    )
+)
+
+NUMBER_LAWS = ARITHMETIC + FUNCTIONS + CHOICES
+CONDITION_LAWS = LOGIC + COMPARISONS
+
+
+# Laws as patterns: find one in a tree, and write the other side in its place.
+
+Make = Callable[[Operation, tuple[Expression, ...]], Expression]
+Found = dict[str, Expression]
+Head = Operation | type[Number] | type[Variable]
+
+
+def head(expression: Expression) -> Head:
+    """What an expression is at its root."""
+    return expression.operation if isinstance(expression, Call) else type(expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Stands for any expression, for the same one wherever its name occurs."""
+
+    name: str
+    constant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An operation whose arguments must match as well."""
+
+    operation: Operation
+    arguments: "tuple[Pattern, ...]"
+
+
+Pattern = Hole | Number | Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A law, ready to be applied from left to right."""
+
+    left: Shape
+    right: Pattern
+
+    def fits(self, heads: Sequence[Head]) -> bool:
+        """Whether arguments with these roots may match: a quick test that rules most laws out."""
+        return all(map(_fits, self.left.arguments, heads))
+
+    def apply(self, arguments: tuple[Expression, ...], make: Make) -> Expression | None:
+        """The right side for the arguments of the left side's operation, None where they do not match."""
+        found: Found = {}
+        if _match_all(self.left.arguments, arguments, found):
+            return _build(self.right, found, make)
+        return None
+
+
+def rewrite(law: Law, kind: Kind) -> Rewrite:
+    left, right = (_pattern(parse(_readable(side), kind=kind)) for side in law)
+    assert isinstance(left, Shape)  # noqa: S101 - laws are ours, not the user's
+    return Rewrite(left, right)
+
+
+def _readable(side: str) -> str:
+    # The language has no names for conditions: the hole p is read as the condition p == p.
+    return re.sub(r"\b([pq])\b", r"(\1 == \1)", side)
+
+
+def _pattern(expression: Expression) -> Pattern:
+    match expression:
+        case Number():
+            return expression
+        case Variable(name):
+            return Hole(name, constant=name == "c")
+        case Call(_, (Variable("p" | "q" as name), Variable())):
+            return Hole(name, constant=False)
+        case Call(operation, arguments):
+            return Shape(operation, tuple(map(_pattern, arguments)))
+
+
+def _fits(pattern: Pattern, head: Head) -> bool:
+    if isinstance(pattern, Shape):
+        return pattern.operation is head
+    return head is Number or (isinstance(pattern, Hole) and not pattern.constant)
+
+
+def _match(pattern: Pattern, expression: Expression, found: Found) -> bool:
+    if isinstance(pattern, Shape):
+        return (
+            isinstance(expression, Call)
+            and pattern.operation is expression.operation
+            and _match_all(pattern.arguments, expression.arguments, found)
+        )
+    if isinstance(pattern, Number):
+        return pattern == expression
+    if pattern.constant and not isinstance(expression, Number):
+        return False
+    return found.setdefault(pattern.name, expression) == expression
+
+
+def _match_all(patterns: Sequence[Pattern], expressions: Sequence[Expression], found: Found) -> bool:
+    return all(map(_match, patterns, expressions, repeat(found)))
+
+
+def _build(pattern: Pattern, found: Found, make: Make) -> Expression:
+    match pattern:
+        case Number():
+            return pattern
+        case Hole(name):
+            return found[name]
+        case Shape(operation, arguments):
+            return make(operation, tuple([_build(argument, found, make) for argument in arguments]))
+
 
 Arguments = tuple[Expression, ...]
 Rule = Callable[[Arguments], Expression | None]

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from clearloop.expression.nodes import Expression, Number, Variable, fold
-from clearloop.expression.operations import Operation
+from clearloop.expression.nodes import Expression, Number, Operation, Variable, fold
 
 
 def to_sympy(expression: Expression) -> Any:

@@ -1,8 +1,15 @@
 """How kernels are compiled: what Python calls, what kernels call, and what is written as instructions."""
 
+import hashlib
 import inspect
+import os
+import stat
+import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -11,8 +18,74 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from clearloop.kernels import notice
-from clearloop.kernels.cache import CACHE_FOLDER
+# Where compiled kernels are kept.
+#
+# numba's own cache notices a change in a kernel's file, but not in a file that the kernel calls into, so the
+# cache has a folder of its own for every state of this package's sources.
+
+
+def _root() -> Path:
+    if config.CACHE_DIR:
+        return Path(config.CACHE_DIR)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "clearloop"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches/clearloop"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "clearloop"
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _temporary() -> Path:
+    """Of this user alone: what is found there is run."""
+    if not hasattr(os, "getuid"):
+        return Path(tempfile.gettempdir()) / "clearloop"  # Windows: everybody has a folder of one's own
+    folder = Path(tempfile.gettempdir()) / f"clearloop-{os.getuid()}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        about = folder.lstat()
+        if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022:
+            return folder
+    return Path(tempfile.mkdtemp(prefix="clearloop-"))
+
+
+def _folder() -> str:
+    """A folder named after the sources of everything that a kernel may contain."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for source in sorted([*package.glob("*.py"), *(package.parent / "expression").glob("*.py")]):
+        digest.update(source.read_bytes())
+    name = f"kernels-{digest.hexdigest()[:16]}"
+    root = _root()
+    if not _writable(root):
+        root = _temporary()
+    return str(root / name)
+
+
+CACHE_FOLDER = _folder()
+
+
+# Compiling takes a while, once for each machine and version: whoever talks to people can say so.
+
+_listeners: list[Callable[[], None]] = []
+
+
+def when_compiling(say: Callable[[], None]) -> None:
+    """Have `say` called whenever a kernel is about to be compiled; not when it comes from the cache."""
+    _listeners.append(say)
+
+
+def tell() -> None:
+    for say in _listeners:
+        say()
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,7 +180,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
 
     def on_start(self, what: Any) -> None:
         if what.data["dispatcher"].py_func.__module__.startswith("clearloop."):
-            notice.tell()
+            tell()
 
     def on_end(self, what: Any) -> None:
         pass

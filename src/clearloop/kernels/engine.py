@@ -5,16 +5,103 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from clearloop.kernels.layout import LANES, SEQUENCE, Dynamics, Job, Outcome, Policies, Reward
-from clearloop.kernels.network import folded
-from clearloop.kernels.preparation import lighter, of_each_start, plain
+from clearloop.kernels.layout import (
+    FUZZY,
+    GREEDY,
+    LANES,
+    LINEAR,
+    NETWORK,
+    PID,
+    SEQUENCE,
+    Dynamics,
+    Job,
+    Networks,
+    Outcome,
+    Policies,
+    Reward,
+    Rows,
+)
+from clearloop.kernels.network import fold, folded
 from clearloop.kernels.rollout import roll_tiles
-from clearloop.kernels.rows import aligned
-from clearloop.kernels.scratch import plan_rows
+from clearloop.kernels.vectors import aligned
+
+# What becomes of a rollout's arguments before the first step.
+#
+# numba compiles anew for every new type, read-only arrays and other layouts included: the arguments are
+# brought to one type for each precision. And what need not be computed in every step is taken out.
+
+
+def plain(value: Any, dtype: Any) -> Any:
+    """A named tuple with whole numbers in 64 bits, and arrays of all others in this precision."""
+    if isinstance(value, tuple):
+        return type(value)(*(plain(each, dtype) for each in value))
+    if isinstance(value, np.ndarray):
+        wanted = np.int64 if value.dtype.kind in "iu" else dtype
+        fits = value.dtype == wanted and value.flags.carray
+        return value if fits else np.require(value, wanted, ["C", "A", "W"])
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def of_each_start(job: Job) -> Job:
+    """With setpoints [1, T, S] where they are given once for all."""
+    return job if job.setpoints.ndim == 3 else job._replace(setpoints=job.setpoints[None])
+
+
+def lighter(policies: Policies) -> Policies:
+    """The same controllers with less to do: gains of what some controller looks at, folded networks."""
+    if policies.kind == LINEAR:
+        numbers = policies.numbers.reshape(len(policies.numbers), len(policies.limits), -1)
+        used = np.flatnonzero(numbers[:, :, 1:].any(axis=(0, 1)))
+        fewer = numbers[:, :, [0, *(1 + used)]].reshape(len(numbers), -1)
+        return policies._replace(numbers=np.ascontiguousarray(fewer), sizes=used)
+    if policies.kind in (NETWORK, GREEDY):
+        layers = policies.sizes[0]
+        sizes, activations = np.split(policies.sizes[1 : 2 * layers + 2], [layers + 1])
+        networks, others = np.split(policies.numbers, [int((sizes[:-1] + 1) @ sizes[1:])], axis=1)
+        return policies._replace(numbers=np.hstack([fold(networks, sizes, activations), others]))
+    return policies
+
+
+# The rows that a thread works in: as many as a job needs, and where each stands.
+
+
+def plan_rows(policies: Policies, dynamics: Dynamics, reward: Reward, job: Job) -> tuple[int, Rows]:
+    """How many rows, and the places in them."""
+    n_states, n_actions = job.setpoints.shape[2], len(policies.limits)
+    window = job.history * (n_states + n_actions)
+    stack = max(_longest(spans) for spans in (policies.spans, dynamics.spans, reward.spans))
+    widest = max(_widest(dynamics.networks), _widest(reward.networks))
+    loops, ring = 0, 0
+    if policies.kind == FUZZY:
+        stack = max(stack, int(policies.sizes.max()))
+    elif policies.kind in (NETWORK, GREEDY):
+        sizes = policies.sizes[1 : policies.sizes[0] + 2]
+        stack, widest = max(stack, int(sizes[0]) + 1), max(widest, int(sizes[1:].max()))
+    elif policies.kind == PID:
+        loops = policies.sizes.size // 2
+        ring = int(policies.numbers[:, 4 : 5 * loops : 5].max())
+    counts = {
+        "features": window + n_states, "frame": window + 2 * n_states,
+        "reward": 1, "fails": 1, "total": 1, "failed": 1, "held": 1, "loops": loops * (2 + ring),
+        "slopes": 3 * n_states, "scores": widest, "hidden": 2 * widest, "stack": stack,
+    }  # fmt: skip
+    places = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
+    if not job.setpoints.any():
+        places["features"] = places["frame"] + n_states  # the frame's window serves the controllers too
+    at = Rows(**places, action=places["frame"] + 2 * n_states, widest=widest, ring=ring)
+    return at.stack + stack, at
+
+
+def _longest(spans: np.ndarray) -> int:
+    return int(np.diff(spans).max(initial=0))
+
+
+def _widest(networks: Networks) -> int:
+    return int(networks.sizes[1:].max(initial=0))
 
 
 class System(NamedTuple):

@@ -2,20 +2,28 @@
 
 A program is postfix: each node finds its arguments on a stack whose entries are rows of lanes, so that the
 cost of decoding a node is shared by all of them. What an operation means is said in
-`expression/meanings.py`; this is the same, fast, and is tested against it.
+`expression/nodes.py`; this is the same, fast, and is tested against it.
 """
 
 from typing import Any
 
 import numpy as np
 
-from clearloop.expression.meanings import READ_LIMIT, SMALLEST_LOGARITHM
-from clearloop.expression.operations import NUMBER, OPERATIONS, VARIABLE
+from clearloop.expression.nodes import NUMBER, OPERATIONS, READ_LIMIT, SMALLEST_LOGARITHM, VARIABLE
 from clearloop.kernels import arithmetic
 from clearloop.kernels.compilation import inlined, kernel, part
 from clearloop.kernels.layout import LANES
-from clearloop.kernels.rows import aligned, load, store
-from clearloop.kernels.vectors import VECTOR, absolute, maximum, minimum, square_root, where
+from clearloop.kernels.vectors import (
+    VECTOR,
+    absolute,
+    aligned,
+    load,
+    maximum,
+    minimum,
+    square_root,
+    store,
+    where,
+)
 
 _ADD, _SUB, _MUL, _DIV, _POW, _NEG = (
     OPERATIONS[n].opcode for n in ("add", "sub", "mul", "div", "pow", "neg")

@@ -1,9 +1,7 @@
 """The paper's ways to get controllers from a batch, one file each."""
 
-from clearloop.methods.learning import BUDGETS, VALUES, learn, snapshot
-from clearloop.methods.method import Candidate, Method, Search, State
-from clearloop.methods.problem import Problem
-from clearloop.methods.result import Point, Result
+from clearloop.methods.learning import BUDGETS, VALUES, Point, Result, learn, snapshot
+from clearloop.methods.method import Candidate, Method, Problem, Search, State
 
 __all__ = [
     "BUDGETS",

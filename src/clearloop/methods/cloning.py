@@ -10,15 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from clearloop.controllers import Controller, NetworkController
-from clearloop.data.episodes import split_rows
+from clearloop.data.log import split_rows
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.evaluation import evaluate
 from clearloop.explanation import Explanation, explain
+from clearloop.explanation.explanation import percent
 from clearloop.explanation.signals import Signals
-from clearloop.explanation.words import percent
 from clearloop.expression import significant
-from clearloop.methods.method import Candidate, Method, Search, State
-from clearloop.methods.problem import Problem
+from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.networks import Network, Training, train
 
 

@@ -8,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from clearloop.controllers import Controller
+from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import Policies
-from clearloop.methods.method import Candidate, Search, State
-from clearloop.methods.problem import Floats, Problem
-from clearloop.search.gp.evolution import Evolution
-from clearloop.search.gp.genome import Genome
-from clearloop.search.gp.grammar import Grammar
-from clearloop.search.gp.refinement import Refinement
-from clearloop.search.gp.settings import GP
+from clearloop.methods.method import Candidate, Problem, Search, State
+from clearloop.search.gp.evolution import Evolution, Refinement
+from clearloop.search.gp.genome import GP, Genome, Grammar
 
 FINALISTS_AT_ONCE = 3  # enough to keep the engine busy on the large sample of the final
 

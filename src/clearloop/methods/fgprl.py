@@ -12,11 +12,9 @@ import numpy as np
 from clearloop.controllers import Fuzzy
 from clearloop.kernels.layout import FUZZY, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds
-from clearloop.methods.method import Method
-from clearloop.methods.problem import Problem
-from clearloop.search.gp.genome import Genome
+from clearloop.methods.method import Method, Problem
+from clearloop.search.gp.genome import GP, Genome
 from clearloop.search.gp.rules import Premise, Rules
-from clearloop.search.gp.settings import GP
 
 
 @dataclass(frozen=True, kw_only=True)

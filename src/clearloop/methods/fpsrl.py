@@ -10,10 +10,10 @@ import numpy as np
 
 from clearloop.controllers import Fuzzy
 from clearloop.controllers.fuzzy import NARROWEST
+from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import FUZZY, Policies
-from clearloop.methods.method import Method
-from clearloop.methods.problem import Floats, Problem
+from clearloop.methods.method import Method, Problem
 from clearloop.methods.swarm import Form, Stages, Swarming, rounded
 
 CENTRES = 2.5

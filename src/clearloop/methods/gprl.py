@@ -9,14 +9,12 @@ import numpy as np
 from clearloop.controllers import Equation
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import OPERATIONS, to_text
-from clearloop.expression.operations import VARIABLE
+from clearloop.expression.nodes import VARIABLE
 from clearloop.kernels.layout import PROGRAM, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds
-from clearloop.methods.method import Method
-from clearloop.methods.problem import Problem
+from clearloop.methods.method import Method, Problem
 from clearloop.search.gp.formulas import Formulas
-from clearloop.search.gp.genome import Genome
-from clearloop.search.gp.settings import GP
+from clearloop.search.gp.genome import GP, Genome
 
 
 @dataclass(frozen=True, kw_only=True)

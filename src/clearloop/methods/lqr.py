@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, Equation, Linear, encode
-from clearloop.controllers.reading import check_names
+from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
 from clearloop.data.cells import Floats
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.expression import significant
-from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, identify
-from clearloop.methods.method import Candidate, Method, Search, State
-from clearloop.methods.problem import Problem
-from clearloop.methods.process_variables import find_process_variables
+from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, find_process_variables, identify
+from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.task import Task
 
 DIGITS = 6  # of a gain

@@ -18,17 +18,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from clearloop.controllers import GreedyQ, encode
-from clearloop.controllers.greedy import MOST_CHOICES
+from clearloop.controllers.network import MOST_CHOICES
 from clearloop.data.cells import Floats
 from clearloop.errors import UnsuitableError, check_range
-from clearloop.evaluation.experience import Experience, as_errors, experience, total, with_mirror_image
-from clearloop.methods.method import Candidate, Method, Search, State
-from clearloop.methods.problem import Problem
+from clearloop.evaluation.q_evaluation import Experience, as_errors, experience, total, with_mirror_image
+from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.networks import Network, Scaling
 from clearloop.networks.network import ACTIVATIONS
 from clearloop.surrogate.steps import Steps
-from clearloop.task.levels import to_levels
-from clearloop.task.tables import Action
+from clearloop.task.tables import Action, to_levels
 
 SCORED = 256
 """Starts that each iterate is rolled out from, on all models of the search."""

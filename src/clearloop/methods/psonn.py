@@ -11,10 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from clearloop.controllers import NetworkController
+from clearloop.data.cells import Floats
 from clearloop.errors import check_range
 from clearloop.kernels.layout import NETWORK, TANH, Policies
-from clearloop.methods.method import Method
-from clearloop.methods.problem import Floats, Problem
+from clearloop.methods.method import Method, Problem
 from clearloop.methods.swarm import Form, Stages, Swarming, rounded
 
 WEIGHTS = 5.0

@@ -15,8 +15,7 @@ from clearloop.controllers.planner import MOST
 from clearloop.errors import check_range
 from clearloop.evaluation import evaluate
 from clearloop.evaluation.planning import pilot_of, with_model
-from clearloop.methods.method import Candidate, Method, Search, State
-from clearloop.methods.problem import Problem
+from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.task import Task
 
 RUN = ".."  # from where a run keeps its controllers

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from clearloop.controllers import Controller
+from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError, UnsuitableError, check_range
 from clearloop.kernels.layout import Policies
 from clearloop.methods.evolving import Sample
-from clearloop.methods.method import Candidate, Search, State
-from clearloop.methods.problem import Floats, Problem
+from clearloop.methods.method import Candidate, Problem, Search, State
 from clearloop.search.cma import CMA, Descent
 from clearloop.search.pso import PSO, Swarm
 

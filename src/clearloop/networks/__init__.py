@@ -1,10 +1,17 @@
 """Small networks: trained as an ensemble, lowered to plain arrays. Only `train` imports JAX."""
 
-from .network import Activation, Network
-from .packing import Ensemble, pack, unpack
-from .scaling import Scaling
-from .settings import Loss, Progress, Training
-from .training import Trained, train
+from clearloop.networks.network import (
+    Activation,
+    Ensemble,
+    Loss,
+    Network,
+    Progress,
+    Scaling,
+    Training,
+    pack,
+    unpack,
+)
+from clearloop.networks.training import Trained, train
 
 __all__ = [
     "Activation",

@@ -1,15 +1,51 @@
 """A feed-forward network as plain arrays: what training returns, what is saved, what the kernels run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Literal, get_args
+from typing import Final, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ClearloopError
-from .scaling import Array, Scaling
+from clearloop.errors import ClearloopError
+
+# Standardisation: columns of mean 0 and deviation 1, which is what networks learn from best.
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The mean and the standard deviation of each column."""
+
+    mean: Array
+    scale: Array
+    """0 marks a constant column: as an input it is ignored, as an output it is always its mean"""
+
+    @classmethod
+    def of(cls, rows: Array) -> Self:
+        """The scaling of rows [n, columns]."""
+        mean, scale = rows.mean(axis=0), rows.std(axis=0)
+        # The mean of equal numbers is off by rounding, so that their deviation is tiny but not 0.
+        rounding = 1e-12 * np.abs(rows).max(axis=0)
+        return cls(mean, np.where(scale > rounding, scale, 0.0))
+
+    @classmethod
+    def none(cls, columns: int) -> Self:
+        return cls(np.zeros(columns), np.ones(columns))
+
+    @property
+    def inverse(self) -> Array:
+        """1 / scale; 0 for a constant column."""
+        return np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
+
+    def __getitem__(self, columns: slice) -> "Scaling":
+        return Scaling(self.mean[columns], self.scale[columns])
+
+    def standardise(self, rows: Array) -> Array:
+        return (rows - self.mean) * self.inverse
+
 
 Activation = Literal["relu", "tanh", "sigmoid"]
 
@@ -76,3 +112,85 @@ class Network:
 
     def __repr__(self) -> str:
         return f"Network({'-'.join(map(str, self.sizes))}, {self.activation})"
+
+
+# An ensemble as a few named arrays, as safetensors files hold them: the networks stacked, layer by layer.
+
+Ensemble = tuple[tuple[Network, ...], ...]
+"""[members][targets]: networks of equal sizes"""
+
+
+def lower(weights: Sequence[ArrayLike], biases: Sequence[ArrayLike], activation: Activation) -> Ensemble:
+    """The networks of stacked layers: weights [members, targets, outputs, inputs], biases without inputs."""
+    weights, biases = ([np.asarray(a, dtype=np.float64) for a in layers] for layers in (weights, biases))
+    members, targets = weights[0].shape[:2]
+    return tuple(
+        tuple(
+            Network(tuple(w[m, t] for w in weights), tuple(b[m, t] for b in biases), activation)
+            for t in range(targets)
+        )
+        for m in range(members)
+    )
+
+
+def pack(networks: Ensemble, name: str) -> dict[str, Array]:
+    """Arrays `name.weights.0` [members, targets, outputs, inputs], `name.biases.0`, and so on by layer."""
+    shapes = {network.sizes for member in networks for network in member}
+    if len(shapes) != 1:
+        raise ValueError(f"only networks of equal sizes can be stacked, not {sorted(shapes)}")
+    arrays = {}
+    for layer in range(len(shapes.pop()) - 1):
+        arrays[f"{name}.weights.{layer}"] = np.array([[n.weights[layer] for n in m] for m in networks])
+        arrays[f"{name}.biases.{layer}"] = np.array([[n.biases[layer] for n in m] for m in networks])
+    return arrays
+
+
+def unpack(arrays: Mapping[str, Array], name: str, activation: Activation) -> Ensemble:
+    """The networks that `pack` stored under this name."""
+    weights = _layers(arrays, f"{name}.weights", dimensions=4)
+    biases = _layers(arrays, f"{name}.biases", dimensions=3)
+    if len({array.shape[:2] for array in weights + biases}) != 1:
+        raise ClearloopError(
+            f"the layers of {name!r} hold different numbers of networks: train and save anew"
+        )
+    return lower(weights, biases, activation)
+
+
+def _layers(arrays: Mapping[str, Array], name: str, dimensions: int) -> list[Array]:
+    layers: list[Array] = []
+    while (array := arrays.get(f"{name}.{len(layers)}")) is not None and array.ndim == dimensions:
+        layers.append(array)
+    if not layers:
+        raise ClearloopError(
+            f"no array {name}.0 with {dimensions} dimensions: not a file of networks, or damaged"
+        )
+    return layers
+
+
+# What training is told, and whom it tells.
+
+Loss = Literal["squared", "classes"]
+"""squared error, or the cross-entropy of a softmax over the outputs"""
+
+Progress = Callable[[float, float], None]
+"""is told the share of the work that is done, and the mean of the networks' best held-out losses so far"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Adam on shuffled minibatches, its step size falling to 0 by a cosine."""
+
+    hidden: tuple[int, ...] = (10, 10, 10)
+    """units of each hidden layer; this and relu: the paper, sec. 4.2"""
+    activation: Activation = "relu"
+    """of the hidden layers"""
+    epochs: int = 200
+    """passes over the data"""
+    batch_size: int = 128
+    """rows in a minibatch"""
+    learning_rate: float = 3e-3
+    """Adam's step size at the beginning"""
+
+    def __post_init__(self) -> None:
+        if min(self.epochs, self.batch_size, self.learning_rate, *self.hidden) <= 0:
+            raise ClearloopError(f"{self}: all of its numbers must be positive")

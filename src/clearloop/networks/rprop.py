@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .descent import Layers, forward
-from .network import Activation, Network
-from .scaling import Array
+from clearloop.networks.network import Activation, Array, Network
+from clearloop.networks.training import Layers, forward
 
 Loss = Literal["squared", "shares"]
 """squared error; or, for targets from 0 to 1, the cross-entropy of the sigmoid of the outputs"""

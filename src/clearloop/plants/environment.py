@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from clearloop.errors import ClearloopError
 from clearloop.kernels.rollout import STATE_LIMIT
+from clearloop.plants.plant import Stepper
 from clearloop.plants.scenarios import Scenarios
-from clearloop.plants.stepper import Stepper
 from clearloop.task import Task, builtin_tasks
 
 Vector = NDArray[np.float64]

@@ -10,15 +10,12 @@ from clearloop.errors import ClearloopError
 from clearloop.expression import variables
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import PROGRAM, Job, Policies
-from clearloop.plants.lowering import lower_judgements, lower_plant, task_window
+from clearloop.plants.plant import fixed_actions, lower_judgements, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
-from clearloop.plants.sequences import fixed_actions
-from clearloop.programs import lower_programs
-from clearloop.programs.features import Features
+from clearloop.programs import Features, lower_programs
 from clearloop.task import Task
-from clearloop.task.levels import draw_levels
-from clearloop.task.starts import make_box, uniform_starts
-from clearloop.task.tables import Exploration
+from clearloop.task.plant import make_box, uniform_starts
+from clearloop.task.tables import Exploration, draw_levels
 
 
 class _Episodes(NamedTuple):

@@ -8,18 +8,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.data import Batch
-from clearloop.data.episodes import first_rows, last_rows
-from clearloop.data.setpoints import setpoint_rows
+from clearloop.data.log import first_rows, last_rows, setpoint_rows
 from clearloop.errors import ClearloopError
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.lowering import task_window
-from clearloop.plants.setpoints import setpoint_table
+from clearloop.plants.plant import task_window
 from clearloop.programs import derive_rows
 from clearloop.task import Task
-from clearloop.task.signals import draw_signal
+from clearloop.task.plant import draw_signal
+
+# What is aimed at in a rollout: a setpoint for each state at each step.
 
 Floats = NDArray[np.float64]
+
+
+def setpoint_table(
+    task: Task,
+    steps: int,
+    changed: Mapping[str, float] | None = None,
+    signals: Mapping[str, Floats] | None = None,
+) -> Floats:
+    """[steps, S]: the task's setpoints where they are not `changed`; 0 for states without one.
+
+    With `signals` [N, T], by log column, [N or 1, steps, S].
+    """
+    known = signals or {}
+    aims = {**task.setpoints, **(changed or {})}
+    for name, aim in aims.items():
+        if isinstance(aim, str) and aim not in known:
+            raise ClearloopError(
+                f"task '{task.name}': the setpoint of '{name}' is the log column '{aim}';"
+                ' without a log it needs a number, in the task or as the "setpoint" of the controller'
+            )
+    wanted = [aims.get(name, 0.0) for name in task.state_names]
+    columns = [known[aim] if isinstance(aim, str) else np.full((1, steps), aim) for aim in wanted]
+    count = max(len(column) for column in columns)
+    table = np.stack([np.broadcast_to(c[:, :steps], (count, steps)) for c in columns], axis=2)
+    return table if signals is not None else table[0]
+
 
 Aims = Mapping[str, float]
 """Setpoints by state."""

@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
+from typing import Annotated, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -123,3 +125,83 @@ class Meter:
         """One more that was too large; whether that is enough of them."""
         self._oversize += 1
         return self._oversize >= MOST_OVERSIZE
+
+
+# What the page may ask of a session: messages, checked.
+
+Name = Annotated[str, Field(max_length=200)]
+Share = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False, strict=True)]
+Level = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
+Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False, strict=True)]
+Side = Annotated[int, Field(ge=0, le=1, strict=True)]
+Seed = Annotated[int, Field(ge=0, lt=2**53, strict=True)]
+
+
+class CommandMessage(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Steer(CommandMessage):
+    do: Literal["hand"]
+    action: Annotated[dict[Name, Share], Field(max_length=100)]
+
+
+class Drive(CommandMessage):
+    do: Literal["drive"]
+    side: Side
+    controller: Name | None
+    """`hand`, what /api/controllers calls it, or null: nobody, which is for side 1"""
+
+
+class Push(CommandMessage):
+    do: Literal["push"]
+    state: Name | None = None
+    size: Share
+
+
+class Aim(CommandMessage):
+    do: Literal["setpoint"]
+    state: Name
+    value: Number
+
+
+class Disturb(CommandMessage):
+    do: Literal["sensors"]
+    noise: Level = 0.0
+    delay: Annotated[int, Field(ge=0, le=10, strict=True)] = 0
+
+
+class Restart(CommandMessage):
+    do: Literal["restart"]
+    seed: Seed | None = None
+    spread: Level | None = None
+    """how much of the start box is used: 0 is its middle, 1 all of it; null: as it seems fit"""
+
+
+class Pause(CommandMessage):
+    do: Literal["pause"]
+    on: StrictBool
+
+
+class Slow(CommandMessage):
+    do: Literal["speed"]
+    factor: Annotated[float, Field(ge=0.1, le=1, allow_inf_nan=False, strict=True)]
+
+
+class Record(CommandMessage):
+    do: Literal["record"]
+    on: StrictBool
+
+
+Command = Steer | Drive | Push | Aim | Disturb | Restart | Pause | Slow | Record
+_ANY: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="do")])
+
+
+def parse_command(text: str | bytes) -> Command:
+    try:
+        return _ANY.validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))[:100]
+        what = " ".join(first["msg"].split())[:200]
+        raise ClearloopError(f"message: {place}: {what}" if place else f"message: {what}") from error

@@ -13,11 +13,8 @@ from pydantic import Field, ValidationError
 
 from clearloop.errors import ClearloopError
 from clearloop.methods.registry import find_method
-from clearloop.studio.batches import Batches
-from clearloop.studio.catalog import Catalog
-from clearloop.studio.commands import Message, Name, Seed
-from clearloop.studio.guarding import RefusedError
-from clearloop.studio.runs import Runs
+from clearloop.studio.guarding import CommandMessage, Name, RefusedError, Seed
+from clearloop.studio.library import Batches, Catalog, Runs
 
 PROGRAM = (sys.executable, "-m", "clearloop")
 PATIENCE = 10.0  # seconds for a run to keep its checkpoint, before it is ended
@@ -31,7 +28,7 @@ PHASES = {"Learning the model": (0.0, 0.25), "Searching": (0.25, 0.8), "Report":
 _SAID = re.compile(r"(.+?)  +(\d+)%")
 
 
-class Wish(Message):
+class Wish(CommandMessage):
     """What `POST /api/learn` asks for."""
 
     task: Name

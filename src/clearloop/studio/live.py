@@ -3,8 +3,10 @@
 import asyncio
 import json
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import anyio
@@ -12,15 +14,50 @@ from anyio import to_thread
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from clearloop.errors import ClearloopError
-from clearloop.studio import commands
-from clearloop.studio.batches import Batches
-from clearloop.studio.catalog import Catalog
-from clearloop.studio.drivers import Driver
+from clearloop.studio import guarding
 from clearloop.studio.guarding import LARGEST_MESSAGE, POLICY_VIOLATION, Meter
-from clearloop.studio.pacing import Pacer
-from clearloop.studio.recording import Recorder
-from clearloop.studio.sensors import Faults
-from clearloop.studio.session import Session
+from clearloop.studio.library import Batches, Catalog
+from clearloop.studio.session import Driver, Faults, Recorder, Session
+
+# Keeping time: steps at the moments at which they are due, by a clock that only goes forward.
+
+MOST_BEHIND = 8  # steps that are caught up with; beyond that, time is let go
+WATCHED = 5.0  # seconds
+
+
+class Pacer:
+    """Says how long to wait for the next step.
+
+    What comes a little late is made up for, so that the rate holds; what comes very late is not, so that a
+    slow machine shows slow motion, and never steps in order to catch up with steps.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._due = clock()
+        self._steps: deque[tuple[float, bool]] = deque()
+
+    def wait(self, interval: float) -> float:
+        """Seconds until the next step, which is `interval` after the last one; 0 if it is due."""
+        now = self._clock()
+        self._due += interval
+        late = now - self._due
+        self._steps.append((now, late > interval / 2))
+        while self._steps[0][0] < now - WATCHED:
+            self._steps.popleft()
+        if late > MOST_BEHIND * interval:
+            self._due = now
+        return max(self._due - now, 0.0)
+
+    @property
+    def late(self) -> float:
+        """The share of the last seconds' steps that came more than half an interval late."""
+        return sum(late for _, late in self._steps) / max(len(self._steps), 1)
+
+    async def pause(self, interval: float) -> None:
+        """Sleep until the next step; others get their turn even if it is due."""
+        await asyncio.sleep(self.wait(interval))
+
 
 TRY_AGAIN_LATER = 1013
 IDLE = 0.1  # seconds between frames of a session that is paused
@@ -115,33 +152,33 @@ class Live:
                 self._outbox.answer({"error": f"message: longer than {LARGEST_MESSAGE:,} bytes"})
                 continue
             try:
-                await self._obey(commands.parse_command(text))
+                await self._obey(guarding.parse_command(text))
             except ClearloopError as error:
                 self._outbox.answer({"error": str(error)})
 
-    async def _obey(self, command: commands.Command) -> None:
+    async def _obey(self, command: guarding.Command) -> None:
         session = self._session
         match command:
-            case commands.Steer():
+            case guarding.Steer():
                 session.steer(command.action)
-            case commands.Drive():
+            case guarding.Drive():
                 session.drive(command.side, await self._driver(command.controller))
-            case commands.Push():
+            case guarding.Push():
                 session.push(command.state, command.size)
-            case commands.Aim():
+            case guarding.Aim():
                 session.aim(command.state, command.value)
-            case commands.Disturb():
+            case guarding.Disturb():
                 session.disturb(Faults(noise=command.noise, delay=command.delay))
-            case commands.Restart():
+            case guarding.Restart():
                 seed = secrets.randbelow(2**32) if command.seed is None else command.seed
                 session.restart(seed, command.spread)
-            case commands.Pause():
+            case guarding.Pause():
                 session.paused = command.on
-            case commands.Slow():
+            case guarding.Slow():
                 session.speed = command.factor
-            case commands.Record(on=True):
+            case guarding.Record(on=True):
                 session.record(self._batches.free_name(session.task.name))
-            case commands.Record(on=False):
+            case guarding.Record(on=False):
                 await self._stop_recording()
 
     async def _driver(self, name: str | None) -> Driver | None:

@@ -1,16 +1,171 @@
 """A task made ready to be played: how it is drawn, the range of each state, what a push does, the pace."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from clearloop.controllers import Controller
+from clearloop.controllers.controller import Memory
+from clearloop.controllers.equation import Equation
+from clearloop.controllers.linear import Linear
+from clearloop.controllers.pid import PID, Loop, loop_parts
 from clearloop.errors import ClearloopError
-from clearloop.plants.stepper import Floats
-from clearloop.studio.bounds import Bounds, goal_of, limits_of
-from clearloop.studio.sampling import sample_states
+from clearloop.expression import (
+    OPERATIONS,
+    Call,
+    Expression,
+    Number,
+    Variable,
+    evaluate,
+    parse,
+    to_text,
+    variables,
+)
+from clearloop.expression import variables as variables_of
+from clearloop.kernels.engine import roll_out
+from clearloop.pages.words import rounded
+from clearloop.plants.plant import Floats, fixed_actions, lower_plant, task_window
+from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task
+from clearloop.task.plant import make_box, uniform_starts
+from clearloop.task.tables import Exploration, draw_levels
+
+# Where a task fails and where it is content, along each state: for lines on the floor.
+#
+# They are found by trying, so that a reward may be written in any way: one state is moved away from the
+# setpoint, all others stay there, at rest.
+
+FARTHEST = 1e4
+ROUNDS = 60  # of bisection
+
+Bounds = tuple[float, float]
+
+
+def limits_of(task: Task) -> dict[str, Bounds]:
+    """Of the states that alone can make it fail, to both sides."""
+    condition = task.failure_condition
+    return {} if condition is None else _bounds(task, condition, lambda value: value == 0)
+
+
+def goal_of(task: Task) -> dict[str, Bounds]:
+    """Where the reward is as at the setpoint, if it goes down in steps."""
+    reward = task.reward_expression
+    if reward is None or task.reward_levels is None:
+        return {}
+    best = max(task.reward_levels)
+    return _bounds(task, reward, lambda value: value == best)
+
+
+def _bounds(task: Task, formula: Expression, holds: Callable[[float], bool]) -> dict[str, Bounds]:
+    used = variables(formula)
+    aims = {name: aim if isinstance(aim, float) else 0.0 for name, aim in task.setpoints.items()}
+    found = {}
+    for name in task.states:
+        low, high = (_edge(formula, used, aims, name, holds, sign) for sign in (-1.0, 1.0))
+        if low is not None and high is not None:
+            found[name] = (low, high)
+    return found
+
+
+def _edge(
+    formula: Expression,
+    used: tuple[Variable, ...],
+    aims: dict[str, float],
+    name: str,
+    holds: Callable[[float], bool],
+    sign: float,
+) -> float | None:
+    """Where it ceases to hold, going one way from the setpoint; None if it does not, or never holds."""
+    middle = aims.get(name, 0.0)
+
+    def good(distance: float) -> bool:
+        values = {v: _value(v, aims, name, middle + sign * distance) for v in used}
+        return holds(evaluate(formula, values))
+
+    far = 1e-3
+    if not good(0.0):
+        return None
+    while good(far):
+        far *= 2
+        if far > FARTHEST:
+            return None
+    near = 0.0
+    for _ in range(ROUNDS):
+        between = (near + far) / 2
+        near, far = (between, far) if good(between) else (near, between)
+    return float(f"{middle + sign * near:.9g}")
+
+
+def _value(variable: Variable, aims: dict[str, float], moved: str, to: float) -> float:
+    aim = aims.get(variable.name, 0.0)
+    value = to if variable.name == moved else aim
+    return aim if variable.part == "setpoint" else value - aim if variable.part == "error" else value
+
+
+# What comes from outside in one episode, without end: drawn in pieces, as far as it is looked at.
+
+PIECE = 4_096  # steps
+
+
+class Outside(NamedTuple):
+    aims: Floats
+    """[2, S] setpoints now, and after the step"""
+    script: Floats
+    """[1, 2, D] what comes from outside, now and after the step; empty if nothing does"""
+
+
+class Course:
+    """The same for the same generator: two plants that follow it start alike and are disturbed alike."""
+
+    def __init__(self, task: Task, point: Floats, rng: np.random.Generator) -> None:
+        """`point`: [S], where the episode starts, of the task unveiled."""
+        self._task, self._point, self._rng = task, point, rng
+        self._piece, self._number = self._draw(), 0
+        self.start: Floats = self._piece.starts[0]
+        """[S] with what sensors show of it"""
+
+    def _draw(self) -> Scenarios:
+        return Scenarios.explored(self._task, self._point[None], self._rng, PIECE, made_up_aims(self._task))
+
+    def at(self, step: int) -> Outside:
+        """Steps are asked for in their order."""
+        number, now = divmod(step, PIECE)
+        if number > self._number:
+            self._piece, self._number = self._draw(), number
+        aims = self._piece.setpoints[0, now : now + 2]
+        return Outside(np.vstack([aims, aims[-1:]])[:2], self._piece.script[:, now : now + 2])
+
+
+def made_up_aims(task: Task) -> dict[str, float]:
+    """0 for setpoints that are a log column, if no signal of the task stands in for it."""
+    aims = task.setpoints.items()
+    return {name: 0.0 for name, aim in aims if isinstance(aim, str) and aim not in task.signals}
+
+
+# How far the states of a plant go: a sample of episodes under random actions.
+
+EPISODES = 64
+CORE = 0.98  # of the sample, between the bounds
+
+
+def sample_states(task: Task) -> dict[str, tuple[float, float]]:
+    """Of each state of the task unveiled, where it mostly is. The same at every call."""
+    plan, names = task.exploration or Exploration(steps=task.horizon), task.unveiled.state_names
+    box, rng = make_box(plan.starts or task.starts, names), np.random.default_rng(0)
+    assert box is not None  # noqa: S101  else it is not played
+    points = uniform_starts(box, EPISODES, rng)
+    actions = draw_levels(task.action_limits, task.action_counts, (EPISODES, plan.steps), rng)
+    history = task_window(task)
+    job = Scenarios.explored(task, points, rng, plan.steps, made_up_aims(task)).job(task, history)
+    plant = lower_plant(task, history=history)
+    rollout = roll_out(fixed_actions(actions, task), plant, job, trajectories=True)
+    states = np.asarray(rollout.states)[0, 0].reshape(-1, len(names))
+    bounds = np.quantile(states, [(1 - CORE) / 2, (1 + CORE) / 2], axis=0)
+    return {name: (float(bounds[0, j]), float(bounds[1, j])) for j, name in enumerate(names)}
+
 
 SLOWEST = 0.1  # seconds from step to step, for tasks whose own steps would be longer
 PUSH = 0.25  # of a state's range, for a push of size 1
@@ -130,3 +285,95 @@ def _rounded(bounds: Bounds) -> Bounds:
     unit = 10.0**-digits
     rounded = float(f"{np.floor(low / unit) * unit:.9g}"), float(f"{np.ceil(high / unit) * unit:.9g}")
     return rounded if rounded[0] < rounded[1] else (rounded[0] - 1.0, rounded[1] + 1.0)
+
+
+# What a controller is thinking: the summands of its formula, with what each is worth at this step.
+
+NEGATE, PLUS, MINUS, TIMES = (OPERATIONS[name] for name in ("neg", "add", "sub", "mul"))
+
+LONGEST = 120  # characters of a term, as it is shown
+
+
+class Term(NamedTuple):
+    action: str
+    text: str
+    """as it is shown"""
+    worth: Callable[[Memory], float]
+    """at the step that a memory has just been through"""
+
+
+def terms_of(controller: Controller) -> tuple[Term, ...]:
+    """Those of equations, gains and loops, which add up to the action before it is limited; else none."""
+    if isinstance(controller, Equation):
+        formulas = {name: controller.formula(name) for name in controller.actions}
+        return tuple(
+            Term(name, shortened(rounded(to_text(summand))), partial(value_of, summand, controller.actions))
+            for name, formula in formulas.items()
+            for summand in summands(formula)
+        )
+    if isinstance(controller, Linear):
+        return tuple(
+            Term(name, f"{gain:.3g}*{feature}", partial(value_of, product, controller.actions))
+            for name, row in controller.gains.items()
+            for feature, gain in row.items()
+            for product in [Call(TIMES, (Number(gain), parse(feature)))]
+        )
+    return tuple(_loop_terms(controller)) if isinstance(controller, PID) else ()
+
+
+def _loop_terms(controller: PID) -> Iterator[Term]:
+    for action, output in controller.outputs.items():
+        for loop in output.loops:
+            for number, gain in enumerate((loop.kp, loop.ki, loop.kd)):
+                if gain:
+                    part = partial(_part_of, loop, output.scale * loop.weight, number)
+                    yield Term(action, f"{'PID'[number]} of {loop.input}", part)
+        if bias := output.bias:
+            yield Term(action, f"{bias:.3g}", partial(value_of, Number(bias), controller.actions))
+
+
+def _part_of(loop: Loop, weight: float, number: int, memory: Memory) -> float:
+    return weight * loop_parts(loop, memory)[number]
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def summands(formula: Expression) -> list[Expression]:
+    """`a - (b + c)` is a, -b and -c."""
+    return [_negated(part) if negative else part for negative, part in _parts(formula)]
+
+
+def _parts(formula: Expression) -> Iterator[tuple[bool, Expression]]:
+    """From left to right; with whether it is subtracted."""
+    todo = [(False, formula)]
+    while todo:
+        negative, node = todo.pop()
+        operation = node.operation if isinstance(node, Call) else None
+        if isinstance(node, Call) and operation in (PLUS, MINUS):
+            first, second = node.arguments
+            todo += [(negative != (operation is MINUS), second), (negative, first)]
+        elif isinstance(node, Call) and operation is NEGATE:
+            todo.append((not negative, node.arguments[0]))
+        else:
+            yield negative, node
+
+
+def _negated(part: Expression) -> Expression:
+    if isinstance(part, Number):
+        return Number(-part.value)
+    if isinstance(part, Call) and part.operation is TIMES and isinstance(part.arguments[0], Number):
+        return Call(TIMES, (Number(-part.arguments[0].value), part.arguments[1]))
+    return Call(NEGATE, (part,))
+
+
+def value_of(summand: Expression, actions: tuple[str, ...], memory: Memory) -> float:
+    """The memory's latest action is the one that was chosen by it."""
+
+    def read(variable: Variable) -> float:
+        if variable.name in actions:
+            return memory.value(variable.name, (variable.lag or 0) + 1)
+        return memory.error(variable)
+
+    return evaluate(summand, {variable: read(variable) for variable in variables_of(summand)})

@@ -1,8 +1,8 @@
 """The model that is learned from a batch, and what is known about its quality."""
 
 from clearloop.surrogate.quality import Quality, assess
+from clearloop.surrogate.steps import BEST, PUBLISHED, TRACKS, Track
 from clearloop.surrogate.surrogate import Surrogate
-from clearloop.surrogate.tracks import BEST, PUBLISHED, TRACKS, Track
 from clearloop.surrogate.trust import examine_model, trust
 
 __all__ = ["BEST", "PUBLISHED", "TRACKS", "Quality", "Surrogate", "Track", "assess", "examine_model", "trust"]

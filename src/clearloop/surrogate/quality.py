@@ -1,22 +1,295 @@
 """The quality report of a surrogate: how far it can be trusted, on data that it was not trained on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
+from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError
-from clearloop.surrogate.disagreement import Disagreement, disagreement
-from clearloop.surrogate.one_step import RewardErrors, StateErrors, reward_errors, state_errors
-from clearloop.surrogate.open_loop import OpenLoop, replay
+from clearloop.networks import Scaling
+from clearloop.surrogate.fitting import MOST_CLASSES
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
-from clearloop.surrogate.verdict import Grade, judge
 from clearloop.task import Task
+
+# How good the predictions of a single step are: of each state, of the reward, and of failure.
+
+
+@dataclass(frozen=True, eq=False)
+class StateErrors:
+    """Of the S states, over all members."""
+
+    rmse: Floats
+    """[S] root mean square error of ordinary steps, in the state's unit"""
+    r_squared: Floats
+    """[S] share of the variance of a state's change that is explained; NaN for a state that stays as it is"""
+    failing: Floats
+    """[S] root mean square error of failing steps; NaN if there is none"""
+
+
+@dataclass(frozen=True, eq=False)
+class RewardErrors:
+    """Over all members, which see their own predictions of the next state."""
+
+    levels: Floats
+    """[classes] the rewards that there are, the best first; none if there are too many"""
+    confusion: Ints
+    """[classes, classes] steps of the true reward of the row for which that of the column was predicted"""
+    score: float
+    """share of the rewards that are right; of a reward without classes R²"""
+    found: float | None
+    """share of the failed steps that are predicted to fail; None if there are none, or nothing tells"""
+    false_alarms: float | None
+    """share of the other steps that are"""
+
+
+def state_errors(steps: Steps, predicted: Floats) -> StateErrors:
+    """`predicted`: next states [M, n, S]."""
+    squares = np.square(predicted - steps.next).mean(axis=0)
+    ordinary = ~steps.failing
+    error, scale = squares[ordinary].mean(axis=0), Scaling.of(steps.change[ordinary])
+    explained = np.where(scale.scale > 0, 1.0 - error * scale.inverse**2, np.nan)
+    failing = squares[steps.failing].mean(axis=0) if steps.failing.any() else np.full_like(error, np.nan)
+    return StateErrors(np.sqrt(error), explained, np.sqrt(failing))
+
+
+def reward_errors(surrogate: Surrogate, steps: Steps, predicted: Floats) -> RewardErrors:
+    """`predicted`: next states [M, n, S]."""
+    rewards, fails = _judged(surrogate, steps, predicted)
+    true = np.broadcast_to(steps.reward, rewards.shape)
+    levels = np.unique(np.append(true, rewards))[::-1]
+    if levels.size > MOST_CLASSES:
+        levels = levels[:0]
+    confusion = [[np.count_nonzero((true == t) & (rewards == p)) for p in levels] for t in levels]
+    failed, told = surrogate.reward.failed(steps), surrogate.reward.tells_failure
+    return RewardErrors(
+        levels,
+        np.array(confusion, np.int64).reshape(levels.size, levels.size),
+        score=float(np.mean(true == rewards)) if levels.size else _r_squared(true, rewards),
+        found=_share(fails[:, failed]) if told else None,
+        false_alarms=_share(fails[:, ~failed]) if told else None,
+    )
+
+
+def _judged(surrogate: Surrogate, steps: Steps, predicted: Floats) -> tuple[Floats, Flags]:
+    """Rewards and failures [M, n] of predicted steps."""
+    rest = np.hstack([steps.window, steps.before, steps.setpoints])
+    judged = [surrogate.judge(np.hstack([states, rest]), member) for member, states in enumerate(predicted)]
+    rewards, fails = zip(*judged, strict=True)
+    return np.stack(rewards), np.stack(fails)
+
+
+def _share(flags: Flags) -> float | None:
+    return float(flags.mean()) if flags.size else None
+
+
+def _r_squared(true: Floats, predicted: Floats) -> float:
+    variance = float(true.var())
+    return 1.0 - float(np.square(predicted - true).mean()) / variance if variance else 0.0
+
+
+# How the error grows with the horizon: logged actions are replayed on the model, from logged states on.
+
+LONGEST = 200  # steps
+FEWEST = 10  # replays, or half of them, that must still run for an error to mean something
+
+
+@dataclass(frozen=True, eq=False)
+class OpenLoop:
+    """Absolute errors in the state's unit after 1 … K steps, over replays and members."""
+
+    median: Floats
+    """[K, S]"""
+    ninety: Floats
+    """[K, S] nine of ten are smaller"""
+    replays: Ints
+    """[K] that last as long"""
+    spread: Floats
+    """[S] standard deviation of the states in the log, to compare with"""
+
+    @property
+    def drift(self) -> Floats:
+        """[K, S] median in standard deviations of the state; NaN where that is 0."""
+        spread = np.broadcast_to(self.spread, self.median.shape)
+        return np.divide(self.median, spread, out=np.full_like(self.median, np.nan), where=spread > 0)
+
+
+def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:
+    """`steps`: those of the batch. A replay begins with each episode, and anew when the horizon is over."""
+    begins, lengths = segments(batch.transitions().episode, steps, min(surrogate.task.horizon, LONGEST))
+    running = np.sum(lengths[:, None] > np.arange(lengths.max(initial=0)), axis=0)
+    horizon = int(np.count_nonzero(running >= min(FEWEST, -(-len(begins) // 2))))
+    errors = np.stack(
+        [errors_of(surrogate, m, surrogate.task, steps, begins, horizon) for m in range(surrogate.members)]
+    )
+    of_step = [errors[:, lengths > k, k].reshape(-1, errors.shape[-1]) for k in range(horizon)]
+    quantiles = np.array([np.quantile(step, [0.5, 0.9], axis=0) for step in of_step])
+    quantiles = quantiles.reshape(horizon, 2, errors.shape[-1])
+    return OpenLoop(quantiles[:, 0], quantiles[:, 1], running[:horizon], batch.states.std(axis=0))
+
+
+def segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
+    """Where replays begin, and how many steps they have before the next one begins or a step fails."""
+    n = len(steps)
+    first = np.searchsorted(episode, episode)
+    begins = np.flatnonzero((np.arange(n) - first) % horizon == 0)
+    failing = np.append(np.flatnonzero(steps.failing), n)
+    ends = np.minimum(np.append(begins[1:], n), failing[np.searchsorted(failing, begins)])
+    lengths = ends - begins
+    return begins[lengths > 0], lengths[lengths > 0]
+
+
+class Predictor(Protocol):
+    """What a replay steps with."""
+
+    def predict(
+        self, window: Floats, member: int, *, after: Floats | None, setpoints: Floats | None
+    ) -> Floats: ...
+
+
+def errors_of(
+    predictor: Predictor, member: int, task: Task, steps: Steps, begins: Ints, horizon: int
+) -> Floats:
+    """[replays, horizon, S]; of no meaning where a replay is over."""
+    n_states = steps.next.shape[1]
+    width = n_states + len(task.actions)
+    window = steps.window[begins]
+    errors = np.empty((len(begins), horizon, n_states))
+    for k in range(horizon):
+        at = np.minimum(begins + k, len(steps) - 1)
+        window[:, n_states:width] = steps.window[at, n_states:width]
+        predicted = predictor.predict(window, member, after=steps.next[at], setpoints=steps.aims[at])
+        errors[:, k] = np.abs(predicted - steps.next[at])
+        window = np.hstack([predicted, window[:, n_states:width], window[:, :-width]])
+    return errors
+
+
+# Whether the members know what they do not know: how far they are apart, with data and without.
+
+STRETCH = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Disagreement:
+    """Deviation between members after one step, in the states' units: root mean square over steps."""
+
+    inside: Floats
+    """[S] for steps of the log"""
+    outside: Floats
+    """[S] for the same with states 1.5 times as far from the middle of the data, if that leaves its range"""
+
+
+def disagreement(surrogate: Surrogate, steps: Steps, predicted: Floats) -> Disagreement | None:
+    """`predicted`: next states [M, n, S] of the steps. None for a single member."""
+    if surrogate.members == 1:
+        return None
+    stretched = _stretched(surrogate, steps.window)
+    outside = np.stack([surrogate.predict(stretched, member) for member in range(surrogate.members)])
+    return Disagreement(_deviation(predicted), _deviation(outside))
+
+
+def _stretched(surrogate: Surrogate, window: Floats) -> Floats:
+    """Windows outside the region of the training data: lags keep their pattern, actions stay as they are."""
+    low, high = surrogate.region.T
+    n_states, width = len(surrogate.task.states), len(surrogate.task.scope.names)
+    factor = np.where(np.arange(low.size) % width < n_states, STRETCH, 1.0)
+    middle = (low + high) / 2
+    stretched = middle + factor * (window - middle)
+    return np.asarray(stretched[((stretched < low) | (stretched > high)).any(axis=1)])
+
+
+def _deviation(predicted: Floats) -> Floats:
+    """[S] of predictions [M, n, S]; NaN if there are none."""
+    if not predicted.shape[1]:
+        return np.full(predicted.shape[2], np.nan)
+    return np.asarray(np.sqrt(predicted.var(axis=0, ddof=1).mean(axis=0)))
+
+
+# What the numbers of a quality report come to: good, fair or poor, with reasons in words.
+#
+# A criterion is good or fair up to the limits below, and poor beyond; the verdict is that of the worst. Only
+# states that networks predict are judged: what is computed from them is as good as they are.
+
+Grade = Literal["good", "fair", "poor"]
+
+UNEXPLAINED = (0.01, 0.1)  # share of a state's change in one step
+SOON = 10  # steps
+DRIFT_SOON = (0.1, 0.5)  # median error of replays after so many steps, in standard deviations of the state
+DRIFT_AT_THE_END = (0.5, np.inf)  # never poor: open loop, an unstable plant runs off whatever the model
+WRONG_REWARDS = (0.03, 0.1)  # share of them; of a reward without classes, of its variance
+MISSED = (0.1, 0.3)  # share of the failures
+FALSE_ALARMS = (0.01, 0.05)  # share of the steps that do not fail
+
+
+class Criterion(NamedTuple):
+    grade: Grade
+    reason: str
+
+
+def judge(
+    task: Task, states: StateErrors, open_loop: OpenLoop, reward: RewardErrors
+) -> tuple[Grade, tuple[str, ...]]:
+    """The grade, and what is good, or what is not."""
+    found = [*_one_step(task, states), *_drift(task, open_loop), *_reward(reward)]
+    worst: Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
+    return worst, tuple(criterion.reason for criterion in found if criterion.grade == worst)
+
+
+def _grade(value: float, limits: tuple[float, float]) -> Grade:
+    good, fair = limits
+    return "good" if value <= good else "fair" if value <= fair else "poor"
+
+
+def _one_step(task: Task, states: StateErrors) -> Iterator[Criterion]:
+    """Of the state that is predicted worst."""
+    shares = _of_predicted(task, states.r_squared)
+    if not np.isnan(shares).all():
+        worst = int(np.nanargmin(shares))
+        explained = float(shares[worst])
+        said = f"{_percent(max(explained, 0.0))} of the change of {task.state_names[worst]}"
+        yield Criterion(_grade(1.0 - explained, UNEXPLAINED), f"one step ahead, {said} is explained")
+
+
+def _of_predicted(task: Task, values: Floats) -> Floats:
+    """[S] NaN for the other states."""
+    return np.where(np.isin(task.state_names, task.predicted), values, np.nan)
+
+
+def _drift(task: Task, open_loop: OpenLoop) -> Iterator[Criterion]:
+    """Of the state that is predicted worst."""
+    end = len(open_loop.median)
+    horizons = [(min(SOON, end), DRIFT_SOON), (end, DRIFT_AT_THE_END)]
+    for steps, limits in horizons[: 1 + (end > SOON)] if end else ():
+        drift = _of_predicted(task, open_loop.drift[steps - 1])
+        if not np.isnan(drift).all():
+            worst = int(np.nanargmax(drift))
+            name, state = list(task.states.items())[worst]
+            size = f"{open_loop.median[steps - 1, worst]:.2g} {state.unit}".rstrip()
+            said = f"the typical error of {name} is {size}, {drift[worst]:.2g} of its spread"
+            yield Criterion(_grade(float(drift[worst]), limits), f"{steps} steps ahead, {said}")
+
+
+def _reward(reward: RewardErrors) -> Iterator[Criterion]:
+    said = "of the rewards are predicted" if reward.levels.size else "of the reward's variance is explained"
+    yield Criterion(_grade(1.0 - reward.score, WRONG_REWARDS), f"{_percent(max(reward.score, 0.0))} {said}")
+    if reward.found is not None:
+        yield Criterion(
+            _grade(1.0 - reward.found, MISSED), f"{_percent(reward.found)} of the failures are predicted"
+        )
+    if reward.false_alarms is not None:
+        yield Criterion(
+            _grade(reward.false_alarms, FALSE_ALARMS),
+            f"{_percent(reward.false_alarms)} of the other steps are predicted to fail",
+        )
+
+
+def _percent(share: float) -> str:
+    """Never rounded up to 100 %."""
+    return f"{math.floor(round(share * 1e4, 6)) / 100:g} %"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

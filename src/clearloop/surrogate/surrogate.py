@@ -1,30 +1,128 @@
 """The model of a plant that controllers are searched on: an ensemble of networks, learned from a batch."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clearloop.data import Batch
 from clearloop.data.cells import Flags, Floats
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, quoted
+from clearloop.files import read_text, whole_file
 from clearloop.kernels.engine import System
 from clearloop.networks import Ensemble, Progress, pack, unpack
 from clearloop.programs import derive_after, unbounded
-from clearloop.surrogate import storage
-from clearloop.surrogate.dynamics import fit_dynamics
-from clearloop.surrogate.failure import Failure
-from clearloop.surrogate.lesson import Lesson, split
-from clearloop.surrogate.lowering import lower_dynamics, lower_networks
-from clearloop.surrogate.noise import Noise, find_noise
-from clearloop.surrogate.progress import portion
-from clearloop.surrogate.reward import KnownReward, LearnedReward
-from clearloop.surrogate.reward_fitting import fit_reward
-from clearloop.surrogate.steps import Steps
-from clearloop.surrogate.tracks import BEST, Track
+from clearloop.surrogate.fitting import (
+    KnownReward,
+    LearnedReward,
+    Noise,
+    find_noise,
+    fit_dynamics,
+    fit_reward,
+    lower_dynamics,
+    lower_networks,
+)
+from clearloop.surrogate.steps import BEST, Failure, Lesson, Steps, Track, portion, split
 from clearloop.task import Task
+
+# A surrogate on disk: what a person may want to know as JSON, numbers as safetensors.
+
+TEXT, NUMBERS = "surrogate.json", "surrogate.safetensors"
+LARGEST_TEXT = 1024 * 1024  # bytes
+
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Header(_Table):
+    """`surrogate.json`."""
+
+    clearloop: Literal[1] = 1
+    task: str
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    history: int
+    track: Track
+    altered: dict[str, _Finite | None]
+    """the states that failure alters, and what it sets them to, if always the same"""
+    levels: tuple[_Finite, ...] | None
+    """the classes of a learned reward, none if it is a value; null where the task's own is used"""
+    failing: tuple[bool, ...] | None
+    """whether a step of that class fails"""
+    batch: str
+    """fingerprint of the data"""
+    split_seed: int
+    """tells which part of the data was held out"""
+    numbers: str = ""
+    """SHA-256 of the other file"""
+
+    def check(self, task: Task) -> None:
+        ours = (self.states, self.actions, self.history)
+        if ours != (task.state_names, task.action_names, task.history):
+            raise ClearloopError(
+                f"learned for the task {quoted(self.task)}, whose states, actions or history differ"
+                f" from those of {quoted(task.name)}: learn it anew"
+            )
+        if self.levels is None and task.reward_expression is None:
+            raise ClearloopError(f"relies on a formula for the reward, and {quoted(task.name)} has none")
+
+
+def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> None:
+    """Both files, the JSON last: it is there only when all is."""
+    from safetensors.numpy import save
+
+    folder = Path(folder)
+    content: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    signed = header.model_copy(update={"numbers": hashlib.sha256(content).hexdigest()})
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClearloopError(f"{folder}: cannot be made: {error.strerror or error}") from error
+    with whole_file(folder / NUMBERS) as file:
+        file.write(content)
+    with whole_file(folder / TEXT) as file:
+        file.write(f"{signed.model_dump_json(indent=2)}\n".encode())
+
+
+def read(folder: str | Path) -> tuple[Header, dict[str, Floats]]:
+    header = _read_header(Path(folder) / TEXT)
+    return header, _read_numbers(Path(folder) / NUMBERS, header.numbers)
+
+
+def _read_header(path: Path) -> Header:
+    try:
+        return Header.model_validate_json(read_text(path, LARGEST_TEXT))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        what = f"{where}: {first['msg']}" if where else first["msg"]
+        raise ClearloopError(f"{path}: damaged, or not of a surrogate: {what}") from error
+
+
+def _read_numbers(path: Path, digest: str) -> dict[str, Floats]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ClearloopError(
+            f"{path}: damaged, or not the one that {TEXT} belongs to: learn and save it anew"
+        )
+    try:
+        arrays: dict[str, Floats] = load(content)
+    except SafetensorError as error:
+        raise ClearloopError(f"{path}: damaged: {error}") from error
+    return arrays
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,7 +288,7 @@ class Surrogate:
     def save(self, folder: str | Path) -> None:
         """`surrogate.json` and `surrogate.safetensors`; each appears whole or not at all."""
         learned = self.reward if isinstance(self.reward, LearnedReward) else None
-        header = storage.Header(
+        header = Header(
             task=self.task.name,
             states=self.task.state_names,
             actions=self.task.action_names,
@@ -207,19 +305,19 @@ class Surrogate:
             arrays |= {"noise": self.noise.residuals, "noise_last": self.noise.last.astype(np.float64)}
         if learned:
             arrays |= pack(tuple((network,) for network in learned.networks), "reward")
-        storage.write(folder, header, arrays)
+        write(folder, header, arrays)
 
     @classmethod
     def load(cls, folder: str | Path, task: Task) -> Self:
         """What `save` wrote; an error if it is damaged, or of another task."""
-        header, arrays = storage.read(folder)
+        header, arrays = read(folder)
         try:
             return cls._of_files(header, arrays, task)
         except ClearloopError as error:
             raise ClearloopError(f"{folder}: {error}") from error
 
     @classmethod
-    def _of_files(cls, header: storage.Header, arrays: dict[str, Floats], task: Task) -> Self:
+    def _of_files(cls, header: Header, arrays: dict[str, Floats], task: Task) -> Self:
         header.check(task)
         activation = header.track.training.activation
         reward: KnownReward | LearnedReward = KnownReward(task)

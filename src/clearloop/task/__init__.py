@@ -1,7 +1,6 @@
 """Tasks: what is to be controlled, as data."""
 
-from clearloop.task.columns import Columns
-from clearloop.task.file import builtin_tasks
-from clearloop.task.task import Task
+from clearloop.task.tables import Columns
+from clearloop.task.task import Task, builtin_tasks
 
 __all__ = ["Columns", "Task", "builtin_tasks"]

@@ -4,9 +4,11 @@ What they mean together (names, formulas, columns) is judged in `task`.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -18,10 +20,56 @@ from pydantic import (
     WrapValidator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from clearloop.errors import did_you_mean, quoted
-from clearloop.task.levels import MOST_LEVELS, whole
+from clearloop.expression import is_name
+
+# Actions that take only some values: level k of n is low + k (high − low)/n, k = 0 … n.
+#
+# What is asked for is limited to [low, high], then rounded to the nearest level; of two that are equally
+# near, to the higher one. `to_level` says it for a number, `to_levels` for arrays; the engine
+# (`kernels/policies.py`) does the same operations in the same order, so that all three agree to the bit.
+
+MOST_LEVELS = 1_000_000
+WHOLE = 1e-9  # what a quotient may differ from a whole number by: 0.3/0.1 is 2.9999999999999996
+
+
+def whole(distance: float, step: float) -> int | None:
+    """How many steps make up a distance; None if it is not a whole number of them."""
+    quotient = distance / step
+    if not (quotient <= MOST_LEVELS and distance * quotient < math.inf):
+        return None
+    return round(quotient) if abs(quotient - round(quotient)) <= WHOLE * max(1.0, quotient) else None
+
+
+def to_level(value: float, low: float, high: float, count: int) -> float:
+    """A number from low to high as the nearest level; `count`: n."""
+    k = math.floor((value - low) * count / (high - low) + 0.5)
+    return min(low + k * (high - low) / count, high)
+
+
+def to_levels(values: NDArray[Any], limits: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+    """[…, A] limited and, where `counts` [A] says so (0: any value will do), as levels. `limits`: [A, 2]."""
+    low, high = limits.T
+    limited = np.clip(values, low, high)
+    n = np.maximum(counts, 1)
+    k = np.floor((limited - low) * n / (high - low) + 0.5)
+    rounded: NDArray[Any] = np.where(counts > 0, np.minimum(low + k * (high - low) / n, high), limited)
+    return rounded
+
+
+def draw_levels(
+    limits: NDArray[np.float64], counts: NDArray[np.float64], shape: tuple[int, ...], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """[*shape, A] uniform: in the limits, or over the levels."""
+    low, high = limits.T
+    drawn = rng.uniform(low, high, size=(*shape, len(low)))
+    n = np.maximum(counts, 1)
+    k = np.minimum(np.floor((drawn - low) * (n + 1) / (high - low)), n)
+    chosen: NDArray[np.float64] = np.where(counts > 0, np.minimum(low + k * (high - low) / n, high), drawn)
+    return chosen
+
 
 # No real task comes near these; a hostile one fails at once instead of filling the memory.
 MOST_NAMES = 256
@@ -181,3 +229,188 @@ class Plant(Table):
         if self.gymnasium is not None and self != Plant.model_construct(gymnasium=self.gymnasium):
             raise PydanticCustomError("plant_kind", "gymnasium stands alone: remove the other keys")
         return self
+
+
+# A fault in a task file as one line for a person: where it is, in TOML terms, and what is wrong.
+
+TABLES = ("states", "actions", "reward", "starts", "plant", "exploration", "data", "sampling")
+
+
+class Fault(NamedTuple):
+    where: tuple[str | int, ...]
+    what: str
+
+
+def first_of(faults: Sequence[Fault]) -> str:
+    """The first fault, and how many more there are."""
+    where, what = faults[0]
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return (f"{toml_path(where)}: {what}" if where else what) + more
+
+
+def toml_path(where: Sequence[str | int]) -> str:
+    """`[reward] cases[1].when` for ("reward", "cases", 1, "when")."""
+    table = f"[{where[0]}]" if where[0] in TABLES else str(where[0])
+    keys = ""
+    for part in where[1:]:
+        keys += f"[{part}]" if isinstance(part, int) else f".{part if part.isidentifier() else quoted(part)}"
+    return f"{table} {keys.removeprefix('.')}".rstrip()
+
+
+def faults_of(error: ValidationError) -> list[Fault]:
+    return [_fault(detail) for detail in error.errors(include_url=False, include_input=False)]
+
+
+def _fault(detail: ErrorDetails) -> Fault:
+    where = detail["loc"]
+    match detail["type"]:
+        case "missing" if where[-1] in TABLES:
+            return Fault(where[:-1], f"missing table [{where[-1]}]")
+        case "missing":
+            return Fault(where[:-1], f"missing key '{where[-1]}'")
+        case "dict_type" | "model_type":
+            return Fault(where, "expected a table")
+        case "tuple_type":
+            return Fault(where, "expected a list")
+        case "too_long":
+            return Fault(where, f"expected at most {detail['ctx']['max_length']} entries")
+        case "too_short":
+            return Fault(where, "expected at least one entry")
+        case _:  # our own validators speak for themselves
+            return Fault(where, detail["msg"])
+
+
+# How a log's columns map onto a task: each name's own column, unless [data] says otherwise.
+
+ROLES = ("time", "episode", "reward", "terminal")
+
+
+class Columns(NamedTuple):
+    """The log's own names for what a task needs from it."""
+
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    setpoints: tuple[str, ...]
+    """Of the states whose setpoint is logged, in state order."""
+    time: str
+    episode: str
+    reward: str
+    terminal: str
+    needed: tuple[str, ...]
+    """Columns that a log must have; the others are read where they are there."""
+    time_unit: float = 1.0
+    """Seconds that a one in the time column stands for."""
+
+
+def map_columns(
+    data: Mapping[str, str],
+    states: Sequence[str],
+    actions: Sequence[str],
+    setpoints: Mapping[str, float | str],
+    reward: str | None,
+    derived: Collection[str] = (),
+) -> Columns:
+    """`reward`: the column that the reward is learned from, which then must be there.
+
+    What is `derived` need not be there.
+    """
+    role = {name: data.get(name, name) for name in (*states, *actions, *ROLES)}
+    if reward is not None:
+        role["reward"] = reward
+    logged = tuple(column for column in setpoints.values() if isinstance(column, str))
+    read = [name for name in states if name not in derived]
+    needed = [*read, *actions, *data] + ["reward"] * (reward is not None)
+    return Columns(
+        states=tuple(role[name] for name in states),
+        actions=tuple(role[name] for name in actions),
+        setpoints=logged,
+        time=role["time"],
+        episode=role["episode"],
+        reward=role["reward"],
+        terminal=role["terminal"],
+        needed=tuple(dict.fromkeys([*(role[name] for name in needed), *logged])),
+    )
+
+
+def data_faults(data: Mapping[str, str], names: Sequence[str], reward: str | None) -> Iterator[Fault]:
+    """`names`: of states and actions."""
+    known = (*names, *ROLES)
+    for key in data:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"; expected a state, an action, {', '.join(ROLES)}"
+            yield Fault(("data",), f"unknown key {quoted(key)}{hint}")
+    if reward is not None and data.get("reward", reward) != reward:
+        what = f"[reward] column already says {quoted(reward)}; remove one of the two"
+        yield Fault(("data", "reward"), what)
+    reader: dict[str, str] = {}
+    for name in known:
+        column = (reward if name == "reward" else None) or data.get(name, name)
+        if reader.setdefault(column, name) != name:
+            where = ("data", name) if name in data else ("data", reader[column])
+            yield Fault(where, f"column {quoted(column)} is read as {reader[column]} and as {name}")
+
+
+# The [sampling] table: how a log becomes rows that are `dt` apart.
+
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""Of each unit that a numeric time column may have."""
+
+
+class Sampling(Table):
+    time_unit: Annotated[
+        Literal["ns", "us", "ms", "s", "min", "h"], expecting(f"one of {', '.join(SECONDS)}, in quotes")
+    ] = "s"
+    """Of a time column that holds numbers; dates know their own."""
+    resample: Annotated[Literal["linear", "none"], expecting('"linear" or "none"')] = "linear"
+    """Where rows are not `dt` apart: states by linear interpolation, all else held; or left as they are."""
+    gap: Positive | None = None
+    """Seconds without a row after which a new episode begins; five `dt` if not given."""
+
+    @property
+    def seconds(self) -> float:
+        """In one unit of the time column."""
+        return SECONDS[self.time_unit]
+
+
+# The names of a task: which there may be, and what formulas may refer to.
+
+MOST_STEPS_BACK = 1_000  # of any formula
+KEYS = ("time", "episode", "reward", "terminal", "from")  # they mean something else in [data] and [starts]
+
+
+class Scope(NamedTuple):
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    setpoints: Mapping[str, float | str]
+    """Of the states that have one: a number, or a log column."""
+    limits: Mapping[str, tuple[float, float]]
+    """Of the actions."""
+    dt: float
+    """Seconds of a step."""
+    history: int
+    """Observations that models and controllers see, the present one included."""
+    derived: tuple[str, ...] = ()
+    """States that are computed from others."""
+    external: tuple[str, ...] = ()
+    """States that come from outside: neither predicted nor computed."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.states + self.actions
+
+
+def name_faults(where: tuple[str, ...], names: Collection[str], taken: Collection[str]) -> Iterator[Fault]:
+    """Of new names in a table."""
+    for name in names:
+        if not is_name(name) or name in KEYS:
+            expected = "expected letters, digits and _, and no reserved word"
+            yield Fault(where, f"{quoted(name)} cannot be a name: {expected}")
+        elif name in taken:
+            yield Fault(where, f"the name {quoted(name)} is taken already")
+
+
+def state_faults(where: tuple[str, ...], names: Collection[str], states: Collection[str]) -> Iterator[Fault]:
+    """Of keys that must be states."""
+    for name in names:
+        if name not in states:
+            yield Fault(where, f"unknown state {quoted(name)}{did_you_mean(name, states)}")

@@ -1,27 +1,222 @@
 """The task itself: what is to be controlled, and everything that follows from its file."""
 
+import re
+import tomllib
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Expression
-from clearloop.task.columns import Columns, data_faults, map_columns
-from clearloop.task.derived import derive_states, derived_faults
-from clearloop.task.exploration import Law, read_law
-from clearloop.task.faults import Fault, faults_of, first_of
-from clearloop.task.fields import Fields
-from clearloop.task.file import parse_toml, read_task
-from clearloop.task.plant import NOTHING, Inlined, hidden_names, inline, signal_names
-from clearloop.task.reward import lower_failure, lower_reward, reward_faults
-from clearloop.task.scope import name_faults
-from clearloop.task.signals import signal_faults
-from clearloop.task.starts import box_faults, make_box, sobol_starts, start_faults, uniform_starts
-from clearloop.task.tables import State
+from clearloop.files import read_text
+from clearloop.task.plant import (
+    NOTHING,
+    Inlined,
+    Law,
+    box_faults,
+    derive_states,
+    derived_faults,
+    hidden_names,
+    inline,
+    make_box,
+    read_law,
+    signal_faults,
+    signal_names,
+    sobol_starts,
+    start_faults,
+    uniform_starts,
+)
+from clearloop.task.reward import Reward, lower_failure, lower_reward, reward_faults
+from clearloop.task.tables import (
+    MOST_NAMES,
+    Action,
+    Columns,
+    Discount,
+    Exploration,
+    Fault,
+    Flag,
+    History,
+    Horizon,
+    Plant,
+    Positive,
+    Sampling,
+    Scope,
+    Signal,
+    Start,
+    State,
+    Table,
+    Text,
+    data_faults,
+    faults_of,
+    first_of,
+    map_columns,
+    name_faults,
+)
+
+# What stands in a task file, and what can be read off it without a formula.
+
+
+class Fields(Table):
+    """Of a task. What they mean together is not checked here."""
+
+    name: Text
+    dt: Positive
+    discount: Discount
+    horizon: Horizon
+    history: History = 1
+    symmetric: Flag = False
+    states: Annotated[dict[str, State], Field(min_length=1, max_length=MOST_NAMES)]
+    actions: Annotated[dict[str, Action], Field(min_length=1, max_length=MOST_NAMES)]
+    reward: Reward
+    starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({"from": "batch"})
+    plant: Plant | None = None
+    signals: Annotated[dict[str, Signal], Field(max_length=MOST_NAMES)] = Field({})
+    exploration: Exploration | None = None
+    data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
+    sampling: Sampling | None = None
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        return tuple(self.states)
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        return tuple(self.actions)
+
+    @cached_property
+    def action_limits(self) -> NDArray[np.float64]:
+        """[A, 2], the lowest and the highest value of each action."""
+        limits = np.array([action.limits for action in self.actions.values()])
+        limits.flags.writeable = False
+        return limits
+
+    @cached_property
+    def action_counts(self) -> NDArray[np.float64]:
+        """[A], the steps from limit to limit of actions that take only some values (`levels.py`); 0: any."""
+        counts = np.array([float(action.count) for action in self.actions.values()])
+        counts.flags.writeable = False
+        return counts
+
+    @property
+    def setpoints(self) -> dict[str, float | str]:
+        """Of the states that have one: a number, or the name of a log column."""
+        return {name: state.setpoint for name, state in self.states.items() if state.setpoint is not None}
+
+    @property
+    def scope(self) -> Scope:
+        """What the task's formulas may refer to."""
+        derived = tuple(name for name, state in self.states.items() if state.formula is not None)
+        external = tuple(name for name, state in self.states.items() if state.external)
+        limits = {name: action.limits for name, action in self.actions.items()}
+        return Scope(
+            self.state_names,
+            self.action_names,
+            self.setpoints,
+            limits,
+            self.dt,
+            self.history,
+            derived,
+            external,
+        )
+
+    @property
+    def reward_levels(self) -> tuple[float, ...] | None:
+        """The values that the cases can give, best first: the classes of a reward that is learned."""
+        if self.reward.otherwise is None:
+            return None
+        return tuple(
+            sorted({*(case.value for case in self.reward.cases), self.reward.otherwise}, reverse=True)
+        )
+
+    @property
+    def failure_level(self) -> float | None:
+        failing = (case.value for case in self.reward.cases if case.failure)
+        return next(failing, self.reward.failure_value)
+
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        """The states that a model must predict: neither computed from others, nor from outside."""
+        return tuple(
+            name for name, state in self.states.items() if state.formula is None and not state.external
+        )
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the engine can run the plant."""
+        return self.plant is not None and self.plant.gymnasium is None
+
+    @property
+    def substeps(self) -> int:
+        """Of the integration, in one control interval."""
+        return self.plant.substeps if self.plant else 1
+
+    @property
+    def on_failure(self) -> dict[str, float]:
+        """What failure sets states to, before they stay as they are."""
+        return dict(self.plant.on_failure) if self.plant else {}
+
+    @property
+    def gymnasium(self) -> str | None:
+        """The id of the environment that is the plant."""
+        return self.plant.gymnasium if self.plant else None
+
+    @property
+    def exploration_box(self) -> dict[str, Start]:
+        """The starts of episodes that explore; nothing where none are given."""
+        return self.exploration.starts if self.exploration else {}
+
+
+# Task files on disk: the built-in ones, which are TOML files of the package, and the user's own.
+
+LARGEST_FILE = 256 * 1024  # bytes; the built-in tasks have about two thousand
+
+# Sixteen parts of a dotted key. The tables here need three, and a thousand of them cost tomllib gigabytes.
+_DEEP_KEY = re.compile(
+    r"""(?<![\w-]) (?: (?: [\w-]++ | "(?:[^"\\\n]|\\.)*+" | '[^'\n]*+' ) [ \t]*+ \. [ \t]*+ ){16}""",
+    re.VERBOSE,
+)
+
+
+def builtin_tasks() -> tuple[str, ...]:
+    """The names that `Task.load` knows without a file, in alphabetical order."""
+    folder = files("clearloop") / "tasks"
+    names = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+
+
+def read_task(name_or_path: str | Path) -> tuple[str, str]:
+    """The text of a built-in task or of a .toml file, and what to call it in messages."""
+    name = str(name_or_path)
+    if not name.lower().endswith(".toml"):
+        return _read_builtin(name), name
+    return read_text(name, LARGEST_FILE), name
+
+
+def _read_builtin(name: str) -> str:
+    known = builtin_tasks()
+    if name not in known:
+        hint = did_you_mean(name, known) or f"; the built-in tasks are: {', '.join(known)}"
+        raise ClearloopError(f"no task {quoted(name)}: neither built in nor a .toml file{hint}")
+    return (files("clearloop") / "tasks" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    too_deep = f"{source}: nested too deeply for a task file"
+    if _DEEP_KEY.search(text):
+        raise ClearloopError(too_deep)
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ClearloopError(too_deep) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ClearloopError(f"{source}: broken TOML: {error}") from error
+    except ValueError as error:
+        raise ClearloopError(f"{source}: a number in it has thousands of digits") from error
 
 
 class Task(Fields):

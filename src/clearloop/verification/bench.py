@@ -2,11 +2,18 @@
 
 import csv
 import io
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from clearloop.export.c import c_unit
-from clearloop.export.precision import Precision
-from clearloop.export.routine import Routine
-from clearloop.verification.expectation import Expectation
+from clearloop.controllers import Controller
+from clearloop.exports.c import c_unit
+from clearloop.exports.printer import Names
+from clearloop.exports.routine import Routine
+from clearloop.exports.spans import Precision
+from clearloop.exports.structured_text.printing import pous
+from clearloop.exports.structured_text.words import RESERVED, number, real
+from clearloop.exports.structured_text.writer import STEP, Declaration, Pou, comment, declared_lines, folded
+from clearloop.verification.vectors import Episode, Expectation
 
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-ffp-contract=off")
 
@@ -19,11 +26,11 @@ def vectors_csv(routine: Routine, expectation: Expectation) -> str:
     actions = [output.action.name for output in routine.outputs]
     writer.writerow(["episode", "compare", *map(str, inputs), *actions])
     step = 0
-    for number, episode in enumerate(expectation.episodes):
+    for index, episode in enumerate(expectation.episodes):
         for values in episode:
             wanted = expectation.actions[step].tolist()
             row = [repr(values[name]) for name in inputs] + [repr(value) for value in wanted]
-            writer.writerow([number, int(expectation.compared[step]), *row])
+            writer.writerow([index, int(expectation.compared[step]), *row])
             step += 1
     return text.getvalue()
 
@@ -110,8 +117,8 @@ def c_bench(routine: Routine, name: str, precision: Precision, tolerance: float)
     if not routine.observed:
         lines.append("        input.unused = 0;")
     first, comparisons = 2 + len(inputs), []
-    for number, output in enumerate(routine.outputs):
-        column = first + number
+    for index, output in enumerate(routine.outputs):
+        column = first + index
         span = (
             repr(output.limits[1] - output.limits[0]) if output.limits else f"fmax(fabs(row[{column}]), 1.0)"
         )
@@ -129,3 +136,146 @@ def c_bench(routine: Routine, name: str, precision: Precision, tolerance: float)
         comparisons="\n".join(comparisons),
     )
     return f"{unit.prefix}_bench.c", text
+
+
+# A test bench for the PLC: a program that runs a block on rows of inputs and compares what it does.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What a block is given in some calls, and what it should do then."""
+
+    inputs: Sequence[Sequence[float]]
+    """[N, I], in the order of the block's inputs"""
+    actions: Sequence[Sequence[float]]
+    """[N, A], in the order of its outputs"""
+    ranges: Sequence[Sequence[float]]
+    """[N, A]: what a difference is relative to"""
+    first: Sequence[bool]
+    """[N]: whether the past is forgotten before"""
+    compared: Sequence[bool]
+    """[N]: not where the last places of a number decide"""
+    tolerance: float
+
+
+def bench(block: Pou, rows: Rows, precision: Precision) -> str:
+    """The text of the program; it goes beside the block's."""
+    return _Bench(block, rows, precision).text()
+
+
+class _Bench:
+    def __init__(self, block: Pou, rows: Rows, precision: Precision) -> None:
+        self.block, self.rows, self.precision = block, rows, precision
+        own = {"tested", "row", "done", "worst", "equal", "first", "compared"}
+        self.names = Names({*RESERVED, *own, block.name}, ignore_case=True)
+        self.name = self.names.give("program", f"{block.name}_bench")
+        self.tables: list[Declaration] = []
+
+    def text(self) -> str:
+        remembers = any(one.name == "restart" for one in self.block.section("VAR_INPUT"))
+        given = [one.name for one in self.block.section("VAR_INPUT") if one.type != "BOOL"]
+        call = [f"{name} := {self._table(name, 'given', k)}[row]" for k, name in enumerate(given)]
+        if remembers:
+            self._flags("first", self.rows.first)
+            call.append("restart := first[row]")
+        self._flags("compared", self.rows.compared)
+        lines = [
+            f"FOR row := 1 TO {len(self.rows.inputs)} DO",
+            f"{STEP}tested({', '.join(call)});",
+            f"{STEP}IF compared[row] THEN",
+            *(f"{STEP}{STEP}{line}" for line in self._comparisons()),
+            f"{STEP}END_IF;",
+            "END_FOR;",
+            f"equal := worst <= {number(self.rows.tolerance, self.precision)};",
+            "done := TRUE;",
+        ]
+        body = ["IF NOT done THEN", *(STEP + line for line in lines), "END_IF;"]
+        words = (
+            f"Test bench of {self.block.name}: call it once and look at equal and worst.",
+            "worst is the largest difference to the expected actions, relative to the range of the action.",
+        )
+        return "\n".join(
+            [
+                *comment(words),
+                f"PROGRAM {self.name}",
+                "VAR CONSTANT",
+                *(line for one in self.tables for line in declared_lines(one)),
+                "END_VAR",
+                "VAR",
+                *(line for one in self._variables() for line in declared_lines(one)),
+                "END_VAR",
+                "",
+                *(part for line in body for part in folded(line.strip(), line[: -len(line.lstrip())])),
+                "END_PROGRAM",
+                "",
+            ]
+        )
+
+    def _variables(self) -> list[Declaration]:
+        kind = real(self.precision)
+        return [
+            Declaration("VAR", "tested", self.block.name),
+            Declaration("VAR", "row", "DINT"),
+            Declaration("VAR", "done", "BOOL"),
+            Declaration("VAR", "worst", kind),
+            Declaration("VAR", "equal", "BOOL"),
+        ]
+
+    def _table(self, name: str, word: str, column: int) -> str:
+        """Constants, one for each row."""
+        rows = self.rows.inputs if word == "given" else self.rows.actions
+        table = self.names.give((name, word), f"{name}_{word}")
+        values = tuple(number(row[column], self.precision) for row in rows)
+        self.tables.append(Declaration("VAR CONSTANT", table, real(self.precision), values, (1, len(rows))))
+        return table
+
+    def _flags(self, name: str, flags: Sequence[bool]) -> None:
+        values = tuple(str(bool(flag)).upper() for flag in flags)
+        self.tables.append(Declaration("VAR CONSTANT", name, "BOOL", values, (1, len(values))))
+
+    def _comparisons(self) -> list[str]:
+        lines = []
+        for column, output in enumerate(self.block.section("VAR_OUTPUT")):
+            wanted = f"{self._table(output.name, 'expected', column)}[row]"
+            ranges = {row[column] for row in self.rows.ranges}
+            size = number(ranges.pop(), self.precision) if len(ranges) == 1 else f"MAX(ABS({wanted}), 1.0)"
+            lines.append(f"worst := MAX(worst, ABS(tested.{output.name} - {wanted}) / {size});")
+        return lines
+
+
+# Test vectors that a PLC can take: few, and no numbers that a compiler may not like.
+
+MOST_ROWS = 200
+SMALLEST, LARGEST = 1e-9, 1e9
+
+
+def plc_bench(
+    controller: Controller, routine: Routine, name: str, precision: Precision, expectation: Expectation
+) -> str:
+    """A program in Structured Text, with rows from all over the test vectors."""
+    starts, tame, start = [], [], 0
+    for episode in expectation.episodes:
+        if _is_tame(episode):
+            tame.append(episode)
+            starts.append(start)
+        start += len(episode)
+    every = -(-sum(map(len, tame)) // MOST_ROWS)
+    steps, first, inputs = [], [], []
+    for begin, episode in list(zip(starts, tame, strict=True))[:: max(every, 1)]:
+        for index, values in enumerate(episode):
+            steps.append(begin + index)
+            first.append(index == 0)
+            inputs.append([values[one.variable] for one in routine.inputs])
+    rows = Rows(
+        inputs=inputs,
+        actions=expectation.actions[steps].tolist(),
+        ranges=expectation.ranges[steps].tolist(),
+        first=first,
+        compared=expectation.compared[steps].tolist(),
+        tolerance=expectation.tolerance,
+    )
+    return bench(pous(controller, name, precision)[-1], rows, precision)
+
+
+def _is_tame(episode: Episode) -> bool:
+    return all(v == 0 or SMALLEST <= abs(v) <= LARGEST for step in episode for v in step.values())

@@ -7,14 +7,85 @@ from itertools import product
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from clearloop.export.precision import Precision
-from clearloop.export.routine import Routine, formulas
-from clearloop.expression import Expression, Variable
-from clearloop.expression.nodes import Number, postorder
-from clearloop.verification.approximation import Arithmetic
-from clearloop.verification.edges import beside, edges
-from clearloop.verification.shadow import Inputs, Shadow
+from clearloop.controllers import Controller
+from clearloop.controllers.controller import read_formula
+from clearloop.exports.routine import Output, Routine, call, formulas
+from clearloop.exports.spans import Precision
+from clearloop.expression import Call, Expression, Number, Variable, variables
+from clearloop.expression.nodes import postorder
+from clearloop.verification.bounds import Arithmetic, Inputs, Shadow, Watch
+
+# Where a routine changes its mind: conditions, divisions, limits; and inputs right beside them.
+
+HALVINGS = 64  # a distance is then as small as doubles tell apart, except right at 0
+MOST_EDGES = 200
+
+
+def edges(routine: Routine) -> list[Expression]:
+    """Formulas that are 0 where the routine turns from one case to another."""
+    found: list[Expression] = []
+    for statement in routine.body:
+        for tree in formulas(statement):
+            for node in postorder(tree):
+                if isinstance(node, Call):
+                    found += _edges_of(node)
+        if isinstance(statement, Output) and statement.limits:
+            found += [call("sub", statement.value, Number(limit)) for limit in statement.limits]
+    return list(dict.fromkeys(found))[:MOST_EDGES]
+
+
+def _edges_of(node: Call) -> Iterator[Expression]:
+    x = node.arguments
+    match node.operation.name:
+        case "lt" | "le" | "gt" | "ge" | "eq" | "ne" | "min" | "max":
+            yield call("sub", x[0], x[1])
+        case "div":
+            yield x[1]
+        case "pow" | "sqrt" | "log" | "abs" | "sign":
+            yield x[0]
+        case "clip":
+            yield from (call("sub", x[0], limit) for limit in x[1:])
+        case "wrap":
+            yield from (call("sub", x[0], Number(turn * math.pi)) for turn in (-1, 1, 3))
+
+
+def beside(
+    edge: Expression, watch: Watch, starts: list[Inputs], rng: np.random.Generator
+) -> tuple[Inputs, Inputs] | None:
+    """Two inputs as near to each other as can be, on both sides of the edge; None if none were found.
+
+    They lie on the way between two of the starts.
+    """
+    values = [(watch(edge, one), one) for one in starts]
+    below, above = [one for value, one in values if value < 0], [one for value, one in values if value > 0]
+    if not (below and above):
+        return None
+    left, right = below[rng.integers(len(below))], above[rng.integers(len(above))]
+    for _ in range(HALVINGS):
+        middle = {name: _middle(left[name], right[name]) for name in left}
+        if middle in (left, right):
+            break
+        value = watch(edge, middle)
+        if value == 0:
+            return _around(edge, watch, middle, left, right)
+        left, right = (middle, right) if value < 0 else (left, middle)
+    return left, right
+
+
+def _around(edge: Expression, watch: Watch, at: Inputs, left: Inputs, right: Inputs) -> tuple[Inputs, Inputs]:
+    """The edge itself, and what comes next on the way."""
+    for side in (left, right):
+        near = {name: math.nextafter(at[name], side[name]) for name in at}
+        if watch(edge, near) != 0:
+            return at, near
+    return at, right
+
+
+def _middle(a: float, b: float) -> float:
+    return a / 2 + b / 2
+
 
 EXTREMES = (0.0, 5e-324, 1e-300, 1e-30, 1e-9, 1.0, 1e6, 1e12, 1.0000000000000002e12, 1e300, 1.7e308)
 MOST_CORNERS = 64
@@ -138,3 +209,74 @@ class _Maker:
                 pair = beside(edge, watch, [*self.draws(8), dict.fromkeys(self.names, 0.0)], self.rng)
                 for inputs in pair or ():
                     yield [inputs, *self.draws(self.amount.after)]
+
+
+# What the original controller does on test vectors, and where an export cannot be held to it.
+
+TOLERANCES = {"double": 1e-12, "single": 1e-5}
+"""Of an action, relative to its range."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    episodes: Sequence[Episode]
+    actions: NDArray[np.float64]
+    """[N, A], step after step through all episodes, actions in the order of the routine's outputs"""
+    ranges: NDArray[np.float64]
+    """[N, A]: from limit to limit; without limits the action's own size, at least 1"""
+    compared: NDArray[np.bool_]
+    """[N]: not where the last places of a library's function, or of single precision, decide"""
+    tolerance: float
+
+    def difference(self, found: NDArray[np.float64]) -> float:
+        """The largest one, relative to the action's range; `found`: [N, A]."""
+        off = np.abs(found - self.actions) / self.ranges
+        off = np.where(np.isfinite(found), off, np.inf)
+        return float(off[self.compared].max(initial=0.0))
+
+
+def expect(
+    controller: Controller, routine: Routine, episodes: Sequence[Episode], precision: Precision
+) -> Expectation:
+    """Runs the original; the shadow beside it says how far an export may be off."""
+    # The meaning of a formula is its evaluation in printed order; other kinds are sums in any order.
+    exact = precision.name == "double" and controller.kind == "equation"
+    actions, bounds = [], []
+    for episode in episodes:
+        memory, shadow = controller.reset(), Shadow(routine, Arithmetic(precision, exact))
+        rest = _everything(controller)
+        for inputs in episode:
+            action = controller.act(
+                {**rest, **_states(inputs)}, memory, {**_aims(controller), **_setpoints(inputs)}
+            )
+            found = shadow.step(inputs)
+            actions.append([action[output.action.name] for output in routine.outputs])
+            bounds.append([found[output.action].bound for output in routine.outputs])
+    values = np.array(actions, dtype=float).reshape(len(actions), len(routine.outputs))
+    ranges = np.maximum(np.abs(values), 1.0)
+    for column, output in enumerate(routine.outputs):
+        if output.limits:
+            ranges[:, column] = output.limits[1] - output.limits[0]
+    tolerance = TOLERANCES[precision.name]
+    compared = (np.array(bounds).reshape(values.shape) <= tolerance * ranges).all(1)
+    return Expectation(episodes, values, ranges, compared, tolerance)
+
+
+def _states(inputs: Inputs) -> dict[str, float]:
+    return {variable.name: value for variable, value in inputs.items() if variable.part == "value"}
+
+
+def _setpoints(inputs: Inputs) -> dict[str, float]:
+    return {variable.name: value for variable, value in inputs.items() if variable.part == "setpoint"}
+
+
+def _aims(controller: Controller) -> dict[str, float]:
+    return {name: controller.setpoint.get(name, 0.0) for name in controller.follows}
+
+
+def _everything(controller: Controller) -> dict[str, float]:
+    """Values for what the controller looks at though nothing depends on it: a state with a gain of 0."""
+    read = {variable.name for _, variable in controller.variables()}
+    for text in controller.derived.values():
+        read |= {variable.name for variable in variables(read_formula(text))}
+    return dict.fromkeys(read - {*controller.actions, *controller.derived}, 0.0)

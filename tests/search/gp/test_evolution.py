@@ -5,11 +5,9 @@ import numpy as np
 import pytest
 
 from clearloop.expression import Expression, Variable, fold, parse
-from clearloop.search.gp.evolution import Evolution
+from clearloop.search.gp.evolution import Evolution, Refinement
 from clearloop.search.gp.formulas import Formulas
-from clearloop.search.gp.genome import Genome
-from clearloop.search.gp.refinement import Refinement
-from clearloop.search.gp.settings import GP
+from clearloop.search.gp.genome import GP, Genome
 
 VARIABLES = [Variable("x"), Variable("y")]
 SMALL = GP(islands=(7, 11, 17, 7, 11, 17), population=20, offspring=40)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clearloop.studio.app import Studio
-from tests.report.browser import chromium
+from clearloop.studio.server import Studio
+from tests.pages.browser import chromium
 from tests.studio.page.tab import PATIENCE, Opener, Tab
 from tests.studio.serving import serving
 

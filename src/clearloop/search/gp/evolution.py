@@ -1,15 +1,135 @@
 """Islands of programs: they breed, the best live on, and good ones move to the next island."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from clearloop.search.gp.archive import Archive, genomes, listed
-from clearloop.search.gp.breeding import breed
-from clearloop.search.gp.genome import Genome
-from clearloop.search.gp.grammar import Grammar
-from clearloop.search.gp.settings import GP
+from clearloop.search.cma import CMA, Descent
+from clearloop.search.gp.genome import (
+    GP,
+    Genome,
+    Grammar,
+    cross,
+    insert,
+    mutate_constants,
+    mutate_point,
+    mutate_subtree,
+    remove,
+    rounded,
+)
+
+# What programs cost: of all that live, and the best of every complexity.
+
+
+class Archive:
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar = grammar
+        self.costs: dict[Genome, float] = {}
+        self.best: dict[int, Genome] = {}
+        """by complexity"""
+        self.polished: dict[object, int] = {}
+        """how often the constants of a structure were refined"""
+
+    def record(self, genome: Genome, cost: float) -> None:
+        """Kept if it is the best of its complexity."""
+        self.costs[genome] = cost
+        complexity = self.grammar.vocabulary.complexity(genome)
+        best = self.best.get(complexity)
+        if best is None or cost < self.costs[best]:
+            self.best[complexity] = genome
+
+    def front(self) -> list[Genome]:
+        """Without the dominated ones, from the simplest to the best."""
+        front: list[Genome] = []
+        for _, genome in sorted(self.best.items()):
+            if not front or self.costs[genome] < self.costs[front[-1]]:
+                front.append(genome)
+        return front
+
+    def structure(self, genome: Genome) -> object:
+        """The program without its constants."""
+        constants = set(self.grammar.vocabulary.constants(genome))
+        return genome.code, tuple(x for place, x in enumerate(genome.operand) if place not in constants)
+
+    def to_polish(self, count: int, times: int) -> list[Genome]:
+        """Members of the front, to be refined now: those that were refined least, and fewer than `times`."""
+        refined = {genome: self.polished.get(self.structure(genome), 0) for genome in self.front()}
+        chosen = sorted((g for g in refined if refined[g] < times), key=refined.__getitem__)[:count]
+        for genome in chosen:
+            self.polished[self.structure(genome)] = refined[genome] + 1
+        return chosen
+
+    def forget(self, living: Iterable[Genome]) -> None:
+        """What lives nowhere any more, and is not the best of its complexity."""
+        kept = {*living, *self.best.values()}
+        self.costs = {genome: cost for genome, cost in self.costs.items() if genome in kept}
+        structures = {self.structure(genome) for genome in kept}
+        self.polished = {key: count for key, count in self.polished.items() if key in structures}
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as plain data."""
+        return {
+            "archive": listed(self.best.values()),
+            "costs": [[*listed([genome])[0], cost] for genome, cost in self.costs.items()],
+            "polished": [
+                [*listed([genome])[0], self.polished.get(self.structure(genome), 0)] for genome in self.costs
+            ],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.best = {self.grammar.vocabulary.complexity(one): one for one in genomes(state["archive"])}
+        self.costs = {Genome(tuple(c), tuple(o)): cost for c, o, cost in state["costs"]}
+        counts = ((Genome(tuple(c), tuple(o)), count) for c, o, count in state["polished"])
+        self.polished = {self.structure(genome): count for genome, count in counts if count}
+
+
+def listed(programs: Iterable[Genome]) -> list[list[list[float]]]:
+    """As plain data."""
+    return [[list(genome.code), list(genome.operand)] for genome in programs]
+
+
+def genomes(data: Iterable[list[list[float]]]) -> list[Genome]:
+    """What `listed` made plain."""
+    return [Genome(tuple(code), tuple(operand)) for code, operand in data]  # type: ignore[arg-type]
+
+
+# Children: by crossover or mutation of parents that won a tournament, or grown anew.
+
+
+def breed(
+    pool: Sequence[Genome],
+    costs: Mapping[Genome, float],
+    grammar: Grammar,
+    settings: GP,
+    rng: np.random.Generator,
+) -> tuple[Genome, ...]:
+    """One or two children of programs that live together; grown anew where none does."""
+
+    def parent() -> Genome:
+        rivals = (rng.random(settings.tournament) * len(pool)).tolist()
+        return min([pool[int(rival)] for rival in rivals], key=costs.__getitem__)
+
+    def fresh() -> Genome:
+        return grammar.grow(rng, int(rng.integers(1, 5)))
+
+    if not pool:
+        return (fresh(),)
+    dice = rng.random()
+    for share, make in (
+        (settings.crossover, lambda: cross(parent(), parent(), grammar, rng)),
+        (settings.fresh, lambda: (fresh(),)),
+        (settings.subtree, lambda: (mutate_subtree(parent(), grammar, rng),)),
+        (settings.insertion, lambda: (insert(parent(), grammar, rng),)),
+        (settings.removal, lambda: (remove(parent(), grammar, rng),)),
+        (settings.constants, lambda: (mutate_constants(parent(), grammar, rng),)),
+    ):
+        if dice < share:
+            return make()
+        dice -= share
+    return (mutate_point(parent(), grammar, rng),)
 
 
 class Evolution:
@@ -196,3 +316,88 @@ class Evolution:
         self.banned = [set(names) for names in state["banned"]]
         self.round = state["round"]
         self.rng.bit_generator.state = state["rng"]
+
+
+# The constants of many programs refined at once, each by its own CMA-ES.
+
+Floats = NDArray[np.float64]
+
+REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
+
+
+class Refinement:
+    """`ask` for candidates of all programs, `tell` what they cost, as often as is worth it; then `best`."""
+
+    def __init__(
+        self,
+        genomes: Sequence[Genome],
+        costs: Sequence[float],
+        grammar: Grammar,
+        *,
+        candidates: int,
+        spread: float = 1.0,
+        rng: np.random.Generator,
+    ) -> None:
+        """`costs` of the programs as they are; `candidates` for each of them in every round.
+
+        `spread`: of the first round, in the grammar's spreads. Programs without constants stay as they are.
+        """
+        self.best: list[tuple[Genome, float]] = list(zip(genomes, costs, strict=True))
+        """of each program, what it became, and what that costs"""
+        self._runs = [
+            _Run.begin(number, genome, places, grammar, candidates, spread, rng)
+            for number, genome in enumerate(genomes)
+            if (places := grammar.vocabulary.constants(genome))
+        ]
+        self._candidates = candidates
+        self._asked: list[Genome] = []
+
+    def ask(self) -> list[Genome]:
+        self._asked = [genome for run in self._runs for genome in run.ask()]
+        return self._asked
+
+    def tell(self, costs: Sequence[float]) -> None:
+        by_run = np.reshape(np.asarray(costs, np.float64), (len(self._runs), self._candidates))
+        for n, (run, told) in enumerate(zip(self._runs, by_run, strict=True)):
+            run.descent.tell(told)
+            best = int(np.argmin(told))
+            if told[best] < self.best[run.number][1]:
+                self.best[run.number] = self._asked[n * self._candidates + best], float(told[best])
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One program; its constants are `values` + `spreads` · point."""
+
+    number: int
+    genome: Genome
+    places: list[int]
+    values: Floats
+    spreads: Floats
+    descent: Descent
+
+    @classmethod
+    def begin(
+        cls,
+        number: int,
+        genome: Genome,
+        places: list[int],
+        grammar: Grammar,
+        candidates: int,
+        spread: float,
+        rng: np.random.Generator,
+    ) -> "_Run":
+        start = np.zeros(len(places))
+        box = np.tile([-REACH, REACH], (len(places), 1))
+        settings = CMA(candidates=candidates, spread=spread / (2 * REACH))
+        values = np.array([genome.operand[place] for place in places])
+        return cls(
+            number, genome, places, values, grammar.spreads(genome), Descent(box, start, settings, rng=rng)
+        )
+
+    def ask(self) -> list[Genome]:
+        points = self.values + self.spreads * self.descent.ask()
+        return [
+            self.genome.with_operands(self.places, [rounded(value) for value in point])
+            for point in points.tolist()
+        ]

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.search.gp.genome import Genome, Symbol, Vocabulary, call
-from clearloop.search.gp.grammar import Grammar, rounded
+from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, call, rounded
 
 CONTROLLER, BASE, JOIN, RULE, AND, ABOUT, FEATURE, CENTRE, WIDTH, OUTPUT, ALPHA = range(11)
 

@@ -1,0 +1,268 @@
+"""A CSV file as it comes: of any encoding and dialect that can be told without guessing."""
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearloop.errors import ClearloopError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+# How a CSV file is written: what stands between cells, decimal points or commas, where the header is.
+#
+# Found by looking at its first lines: each way to read them is tried, and the one that makes most sense wins.
+
+SEPARATORS = ",;\t|"
+MOST_LINES = 2_000  # that are looked at
+COMMENTS = ("#", "%", "//")
+EMPTY = ("", "NA", "N/A", "#N/A", "n/a", "null", "NULL", "None", "-")
+"""Cells that say that there is no value."""
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+# 1,234 may be a thousand or a bit more than one; 0,234 and 12,5 and 1234,5 are clear.
+UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_OTHER = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*|true|false", re.IGNORECASE)
+_UNIT = re.compile(r"[\[(].{0,12}[\])]|[^\W\d]{0,5}[%°/²³^·*\d-]{0,3}[^\W\d]{0,5}[²³\d]?")
+
+Records = list[tuple[int, list[str]]]
+"""The number of the line in which a record begins, and its cells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    separator: str = ","
+    """Stands between two cells."""
+    decimal_comma: bool = False
+    """Whether one and a half is 1,5."""
+    skip_lines: int = 0
+    """Lines before the header."""
+    unit_row: bool = False
+    """Whether the row after the header holds units."""
+    line_end: str = "\n"
+
+
+def sniff(text: str) -> Dialect:
+    """`text`: the first lines of a file, whole ones."""
+    line_end = "\r" if "\r" in text and "\n" not in text else "\n"
+    lines = [line + "\n" for line in re.split(r"\r\n|\n|\r", text)[:MOST_LINES]]
+    best, dialect = (-1.0, 0, 0), Dialect(line_end=line_end)
+    records: Records = []
+    for separator in SEPARATORS:
+        found = _records(lines, separator)
+        if found and len(found[0][1]) > 1 and _is_row(found[0][1]):
+            raise ClearloopError("the first line holds values, no names: put the columns' names first")
+        for decimal_comma in (False, True):
+            score = _score(found, decimal_comma)
+            if score > best:
+                best, records = score, found
+                dialect = Dialect(separator=separator, decimal_comma=decimal_comma, line_end=line_end)
+    _refuse(records, dialect)
+    return _with_header(dialect, records)
+
+
+def is_value(cell: str, decimal_comma: bool) -> bool:
+    """A number, a date, a time or a flag; no name, and no unit."""
+    cell = cell.strip()
+    number = cell.replace(",", ".", 1) if decimal_comma and "." not in cell else cell
+    if decimal_comma and "." in cell and NUMBER.fullmatch(cell):
+        return False
+    return bool(NUMBER.fullmatch(number) or _OTHER.fullmatch(cell))
+
+
+def _records(lines: list[str], separator: str) -> Records:
+    """Those with anything in them."""
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    records, begin = [], 0
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                records.append((begin, cells))
+            begin = reader.line_num
+    except csv.Error:  # a quote that never ends, or the like: what was read before it must do
+        pass
+    return records
+
+
+def _width(records: Records) -> int:
+    """The number of cells that most rows have."""
+    counts = Counter(len(cells) for _, cells in records[1:] or records)
+    return max(counts, key=lambda width: (counts[width], width), default=0)
+
+
+def _score(records: Records, decimal_comma: bool) -> tuple[float, int, int]:
+    """The share of cells that mean something, then the number of columns, then what is more usual."""
+    width = _width(records)
+    header = next((cells for _, cells in records if len(cells) == width), [])
+    alone = width == 1 and any(separator in header[0] for separator in SEPARATORS)
+    if not header or alone or _is_row(header):
+        return (0.0, 0, not decimal_comma)
+    body = [cells for _, cells in records[1:] if len(cells) == width]
+    good = sum(cell.strip() in EMPTY or is_value(cell, decimal_comma) for cells in body for cell in cells)
+    share = good / max(1, sum(len(cells) for _, cells in records[1:]))
+    return (round(share, 3), width, not decimal_comma)
+
+
+def _is_row(cells: list[str]) -> bool:
+    """Whether most cells are values, and not names."""
+    filled = [cell for cell in cells if cell.strip()]
+    return 2 * sum(is_value(cell, False) or is_value(cell, True) for cell in filled) > len(filled)
+
+
+def _refuse(records: Records, dialect: Dialect) -> None:
+    """What could mean two things is not guessed."""
+    if dialect.decimal_comma and dialect.separator != ";":
+        cells = [cell.strip() for _, row in records[1:] for cell in row if "," in cell]
+        if cells and all(UNCLEAR.fullmatch(cell) for cell in cells):
+            what = f"{cells[0]!r} may be a number with a thousands separator or with a decimal comma"
+            raise ClearloopError(
+                f"{what}: write it as {cells[0].replace(',', '.')} or {cells[0].replace(',', '')}"
+            )
+
+
+def _with_header(dialect: Dialect, records: Records) -> Dialect:
+    """Skips what stands before the header: rows of another width, and comments."""
+    width = _width(records)
+    names = []
+    for line, cells in records:
+        if _is_row(cells):
+            break
+        names.append((line, cells))
+    wide = [(line, cells) for line, cells in names if len(cells) == width]
+    if not wide or len(names) == len(records):  # no header, or no values: as it stands
+        return dialect
+    while len(wide) > 1 and wide[0][1][0].startswith(COMMENTS):
+        wide = wide[1:]
+    line, _ = wide[0]
+    units = len(wide) == 2 and all(_UNIT.fullmatch(cell.strip()) for cell in wide[1][1])
+    return Dialect(
+        separator=dialect.separator,
+        decimal_comma=dialect.decimal_comma,
+        skip_lines=line,
+        unit_row=units,
+        line_end=dialect.line_end,
+    )
+
+
+HEAD = 256 * 1024  # bytes that are looked at
+COMMA_NUMBER = r"^\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*$"
+POINT_NUMBER = r"^\s*[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+MORE_CELLS = "a line has more cells than the header has names; with commas in numbers, put ; between cells"
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+
+
+def read_csv(path: Path) -> "pl.DataFrame":
+    """All cells that are numbers as numbers, the others as text; what they mean is told by the column."""
+    import polars as pl
+
+    encoding = _encoding(path)
+    try:
+        return _read(path, encoding)
+    except pl.exceptions.ComputeError as error:
+        if encoding != "utf-8" or "utf-8" not in str(error).lower():
+            raise
+        return _read(path, "cp1252")  # the first special letter stands far down
+
+
+def _encoding(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if head[:200:2].count(0) > 50 or head[1:200:2].count(0) > min(50, len(head) // 4):
+        return "utf-16-be" if head[:200:2].count(0) > head[1:200:2].count(0) else "utf-16-le"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _read(path: Path, encoding: str) -> "pl.DataFrame":
+    source: Path | io.BytesIO = path
+    if encoding == "utf-8":
+        with path.open("rb") as file:
+            head = file.read(HEAD).decode("utf-8-sig", errors="replace")
+    else:
+        text = path.read_bytes().decode(encoding, errors="replace")
+        source, head = io.BytesIO(text.encode()), text[:HEAD]
+    if _CONTROL.search(head):
+        raise ClearloopError("is damaged, or no csv file: it holds binary data")
+    if len(head) >= HEAD // 4:  # its last line may be cut
+        head = head[: head.rfind("\n") + 1] or head
+    dialect = sniff(head)
+    frame = _parse(source, dialect)
+    if dialect.separator != "," and not dialect.decimal_comma and _has_decimal_commas(frame):
+        return _parse(source, replace(dialect, decimal_comma=True))  # whole numbers as far as one could see
+    return frame
+
+
+def _parse(source: Path | io.BytesIO, dialect: Dialect) -> "pl.DataFrame":
+    import polars as pl
+
+    def parse(**options: Any) -> pl.DataFrame:
+        return pl.read_csv(
+            source,
+            separator=dialect.separator,
+            skip_lines=dialect.skip_lines,
+            skip_rows_after_header=int(dialect.unit_row),
+            eol_char=dialect.line_end,
+            null_values=list(EMPTY[1:]),
+            glob=False,
+            **options,
+        )
+
+    if dialect.decimal_comma:  # polars would take 1.234 for a number, too
+        return _with_points(_without_tail(parse(infer_schema=False)))
+    try:
+        return _without_tail(parse())
+    except pl.exceptions.ComputeError as error:
+        if "more fields" in str(error):
+            raise ClearloopError(MORE_CELLS) from error
+        # The first rows were not like the later ones (0, 0, 0.5): look at all of them, seven times slower.
+        return _without_tail(parse(infer_schema_length=None))
+
+
+def _without_tail(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """Blank lines at the end are no rows."""
+    blank = 0
+    while blank < len(frame) and all(cell is None for cell in frame.row(-1 - blank)):
+        blank += 1
+    return frame.head(len(frame) - blank)
+
+
+def _has_decimal_commas(frame: "pl.DataFrame") -> bool:
+    """In a file whose first lines had neither commas nor points."""
+    import polars as pl
+
+    texts = frame.select(pl.selectors.string())
+    with_point = any(dtype == pl.Float64 for dtype in frame.dtypes)
+    return not with_point and any(column.str.contains(COMMA_NUMBER).any() for column in texts)
+
+
+def _with_points(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """Columns of numbers with decimal commas as numbers; one that has points, too, stays as it is."""
+    import polars as pl
+
+    columns = []
+    for column in frame:
+        cells = column.str.strip_chars().replace("", None)
+        if not cells.str.contains(POINT_NUMBER).any():
+            numbers = cells.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+            cells = numbers if numbers.null_count() == cells.null_count() else _mended(cells)
+        columns.append(cells.alias(column.name))
+    return pl.DataFrame(columns)
+
+
+def _mended(cells: "pl.Series") -> "pl.Series":
+    """Text with numbers in it, which get their points."""
+    import polars as pl
+
+    mended = cells.str.replace(",", ".", literal=True)
+    return pl.select(pl.when(cells.str.contains(COMMA_NUMBER)).then(mended).otherwise(cells)).to_series()

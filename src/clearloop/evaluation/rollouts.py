@@ -1,0 +1,429 @@
+"""The penalty of a controller: minus the mean discounted return over a set of starts (Eqs. 6 and 7)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.controllers import Controller, encode
+from clearloop.controllers.controller import check_names
+from clearloop.data import Batch
+from clearloop.data.cells import Floats, Ints
+from clearloop.data.log import first_rows, last_rows
+from clearloop.errors import ClearloopError
+from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
+from clearloop.kernels.engine import Rollout, System, roll_out
+from clearloop.kernels.layout import Job
+from clearloop.plants.gym import make_environment, run_episode
+from clearloop.plants.plant import fixed_actions, lower_plant, task_window
+from clearloop.plants.scenarios import Scenarios, setpoint_table
+from clearloop.surrogate import Surrogate
+from clearloop.surrogate.steps import Steps
+from clearloop.task import Task
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+# What a rollout of given controllers needs besides them: the system, the situations, the window.
+
+
+def window(task: Task, controllers: Sequence[Controller]) -> int:
+    """Observations that the engine must keep for the task, its reward and the controllers."""
+    return max(task_window(task), *(controller.history for controller in controllers))
+
+
+def make_system(
+    task: Task, surrogate: Surrogate | None, history: int, members: Sequence[int] | None = None
+) -> System:
+    """The task's plant, or the surrogate where one is given: all of its members, or some."""
+    if surrogate is None:
+        return lower_plant(task, np.float64, history)
+    return surrogate.system(np.float64, members, history)
+
+
+def make_job(
+    task: Task,
+    controller: Controller,
+    starts: Scenarios | Floats | int,
+    surrogate: Surrogate | None,
+    history: int,
+) -> Job:
+    """Situations for the plant, or, with what chance adds, for a model of it."""
+    scenarios = find_scenarios(task, controller, starts, surrogate is None)
+    n, steps, luck = len(scenarios), scenarios.steps, scenarios.luck
+    return scenarios.job(
+        task, history, noise=None if surrogate is None else surrogate.noise.draw(n, steps, luck)
+    )
+
+
+def find_scenarios(
+    task: Task, controller: Controller, starts: Scenarios | Floats | int, on_plant: bool
+) -> Scenarios:
+    """Situations as they are, or from states [N, S], or so many of the task's scoring set.
+
+    With the setpoints of the controller, if it has any. For the plant of a task, or for a model.
+    """
+    if isinstance(starts, Scenarios):
+        found = starts.aiming(task, controller.setpoint)
+    elif isinstance(starts, int):
+        found = Scenarios.scoring(task, starts, controller.setpoint)
+    else:
+        found = Scenarios.at(task, starts, controller.setpoint)
+    if not on_plant:
+        return found.veiled(task)
+    if found.setpoints.shape[2] != len(task.unveiled.states):
+        hidden = task.unveiled.state_names[len(task.states) :]
+        raise ClearloopError(
+            f"task '{task.name}': its plant has states that no sensor shows ({', '.join(hidden)}):"
+            " say only how many starts"
+        )
+    return found
+
+
+# Episodes of planners, which decide step by step: from all starts together, so that one call serves all.
+
+Progress = Callable[[float], None]
+"""is told the share of the work that is done"""
+
+
+def step_through(
+    pilot: ModelPilot,
+    job: Job,
+    surrogate: Surrogate | None,
+    members: Sequence[int] | None = None,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Rollout:
+    """What the engine would give for one controller, with trajectories: on the plant, or on a surrogate's
+    members, one after the other.
+    """
+    chosen = [0] if surrogate is None else range(surrogate.members) if members is None else members
+    rollouts = []
+    for number, member in enumerate(chosen):
+        system = make_system(pilot.task, surrogate, pilot.history, [member])
+        rollouts.append(_run(pilot, system, job, workers, _part(progress, number, len(chosen))))
+    return Rollout(*(np.stack(parts)[:, None] for parts in zip(*rollouts, strict=True)))
+
+
+def _run(
+    pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: Progress
+) -> tuple[Any, ...]:
+    """Returns, failures, states, actions and rewards, a row for each start.
+
+    Where failure absorbs, what has failed is not planned for any more: it stays, goes on paying, and keeps
+    its last action.
+    """
+    task, steps, n_states = pilot.task, job.setpoints.shape[1], job.setpoints.shape[2]
+    setpoints = np.broadcast_to(job.setpoints, (len(job.starts), steps, n_states))
+    windows, seen = _windows(job, n_states, len(task.actions), pilot.history), _seen(pilot, n_states)
+    starts = windows[:, :n_states]
+    states = np.repeat(starts[:, None], steps + 1, axis=1)
+    actions = np.zeros((len(starts), steps, len(task.actions)))
+    rewards, failed = np.zeros((len(starts), steps)), np.zeros(len(starts), np.bool_)
+    running, plans = np.arange(len(starts)), None
+    for step in range(steps):
+        aims, outside = setpoints[running, step : step + 2], job.script[:, step : step + 2]
+        plans = pilot.decide(windows[:, seen], aims[:, 0, : len(task.states)], plans, workers=workers)
+        chosen = pilot.first(plans)
+        present = Job(
+            windows,
+            aims,
+            job.discount,
+            pilot.history,
+            outside if len(outside) <= 1 else outside[running],
+            job.noise[running, step : step + 1] if len(job.noise) else job.noise,
+            steps=1,
+        )
+        moved = roll_out(fixed_actions(chosen[:, None], task), system, present, trajectories=True)
+        after, failing = np.asarray(moved.states)[0, 0, :, 1], moved.failed[0, 0]
+        states[running, step + 1 :] = after[:, None]
+        actions[running, step:] = chosen[:, None]
+        rewards[running, step:] = np.asarray(moved.rewards)[0, 0]
+        failed[running] |= failing
+        progress((step + 1) / steps)
+        going = ~(failing & system.dynamics.absorbing)
+        if not going.any():
+            break
+        windows = _moved_on(windows, chosen, after)[going]
+        running, plans = running[going], plans.of(going)
+    return rewards @ job.discount ** np.arange(steps), failed, states, actions, rewards
+
+
+def _windows(job: Job, n_states: int, n_actions: int, history: int) -> Floats:
+    """[N, H (S + A)] what is given; or the start repeated, past actions 0."""
+    starts: Floats = job.starts
+    if starts.shape[1] > n_states:
+        return starts
+    return np.tile(np.hstack([starts, np.zeros((len(starts), n_actions))]), (1, history))
+
+
+def _seen(pilot: ModelPilot, n_states: int) -> Ints:
+    """The columns of the plant's window that the pilot sees: all but what no sensor shows."""
+    width = n_states + len(pilot.task.actions)
+    each = np.delete(np.arange(width), np.s_[len(pilot.task.states) : n_states])
+    return np.concatenate([lag * width + each for lag in range(pilot.history)])
+
+
+def _moved_on(windows: Floats, actions: Floats, states: Floats) -> Floats:
+    """The windows [N, H (S + A)] of the next step."""
+    n_states, width = states.shape[1], states.shape[1] + actions.shape[1]
+    present = np.hstack([windows[:, :n_states], actions])
+    return np.hstack([states, np.zeros_like(actions), present, windows[:, width:]])[:, : windows.shape[1]]
+
+
+def _part(progress: Progress | None, number: int, parts: int) -> Progress:
+    """What one of several parts tells."""
+
+    def tell(share: float) -> None:
+        if progress is not None:
+            progress((number + share) / parts)
+
+    return tell
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Scores of one controller from N starts, on the plant or on M members of a surrogate."""
+
+    task: str
+    on: str
+    penalties: NDArray[np.float64]
+    """[M, N]"""
+    failed: NDArray[np.bool_]
+    """[M, N]"""
+
+    @property
+    def penalty(self) -> float:
+        return float(self.penalties.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Over starts, each the mean of its members."""
+        starts = self.penalties.mean(axis=0)
+        return float(starts.std(ddof=1) / np.sqrt(starts.size)) if starts.size > 1 else float("nan")
+
+    @property
+    def failures(self) -> float:
+        """The share of starts that reach failure."""
+        return float(self.failed.mean())
+
+    def first(self, starts: int) -> Self:
+        """From the first so many starts alone."""
+        return replace(self, penalties=self.penalties[:, :starts], failed=self.failed[:, :starts])
+
+    def to_dict(self) -> dict[str, Any]:
+        error = self.standard_error
+        return {
+            "task": self.task,
+            "on": self.on,
+            "starts": self.penalties.shape[1],
+            "penalty": {"mean": self.penalty, "se": error if np.isfinite(error) else None},
+            "failures": self.failures,
+        }
+
+    def __repr__(self) -> str:
+        starts = self.penalties.shape[1]
+        se = f" ± {self.standard_error:.3f}" if starts > 1 else ""
+        return (
+            f"penalty {self.penalty:.3f}{se}, {self.failures:.1%} failures "
+            f"({self.task}, on the {self.on}, {starts:,} starts)"
+        )
+
+
+def evaluate(
+    controller: Controller,
+    task: Task,
+    *,
+    surrogate: Surrogate | None = None,
+    members: Sequence[int] | None = None,
+    starts: Scenarios | NDArray[np.float64] | int = 1024,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Score a controller in double precision on the plant, or on a surrogate: all `members`, or some.
+
+    `starts`: situations, or [N, S] states, or how many points of the task's scoring set. `progress`: for
+    planners, which take their time.
+    """
+    controller = with_model(controller.for_task(task), task)
+    if surrogate is None and task.gymnasium is not None:
+        return _evaluate_environment(controller, task, starts)
+    history = window(task, [controller])
+    view = task.unveiled if surrogate is None else task
+    job = make_job(task, controller, starts, surrogate, history)
+    if (pilot := pilot_of(controller)) is not None:
+        rollout = step_through(pilot, job, surrogate, members, workers=workers, progress=progress)
+    else:
+        system = make_system(task, surrogate, history, members)
+        rollout = roll_out(encode([controller], view, history=history), system, job, workers=workers)
+    on = "system" if surrogate is None else "model"
+    return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])
+
+
+def _evaluate_environment(
+    controller: Controller, task: Task, starts: Scenarios | NDArray[np.float64] | int
+) -> Evaluation:
+    """Start n is the environment's reset with seed n."""
+    if not isinstance(starts, int):
+        raise ClearloopError(f"task '{task.name}': its environment chooses the starts: say only how many")
+    setpoints = setpoint_table(task, task.horizon, controller.setpoint)
+    environment = make_environment(task, task.horizon)
+    try:
+        episodes = [run_episode(environment, controller, task, setpoints, seed) for seed in range(starts)]
+    finally:
+        environment.close()
+    discounts = task.discount ** np.arange(task.horizon)
+    penalties = np.array([-(episode.rewards @ discounts) for episode in episodes])
+    return Evaluation(task.name, "system", penalties[None], np.array([[e.failed for e in episodes]]))
+
+
+# One trajectory of one controller, to look at.
+
+
+class SetpointChange(NamedTuple):
+    """From `step` on, the state's setpoint is `value`."""
+
+    name: str
+    value: float
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """T steps on M members; M is 1 on the plant."""
+
+    task: Task
+    controller: Controller
+    states: NDArray[np.float64]
+    """[M, T + 1, S]"""
+    actions: NDArray[np.float64]
+    """[M, T, A]"""
+    rewards: NDArray[np.float64]
+    """[M, T]"""
+    setpoints: NDArray[np.float64]
+    """[T, S]"""
+
+    def to_frame(self) -> "pl.DataFrame":
+        """A row for each step of each member; the last has no action and no reward."""
+        import polars as pl
+
+        members, rows, _ = self.states.shape
+        steps = np.arange(rows)
+        columns: dict[str, object] = {}
+        if members > 1:
+            columns["member"] = np.repeat(np.arange(members), rows)
+        columns["step"] = np.tile(steps, members)
+        columns["time"] = np.tile([float(f"{step * self.task.dt:.12g}") for step in steps], members)
+        for j, name in enumerate(self.task.state_names):
+            columns[name] = self.states[:, :, j].ravel()
+        for name in self.task.setpoints:
+            aims = self.setpoints[:, self.task.state_names.index(name)]
+            columns[f"{name}.setpoint"] = np.tile(np.append(aims, aims[-1]), members)
+        for a, name in enumerate(self.task.action_names):
+            columns[name] = pl.Series(self._padded(self.actions[:, :, a])).fill_nan(None)
+        columns["reward"] = pl.Series(self._padded(self.rewards)).fill_nan(None)
+        return pl.DataFrame(columns)
+
+    def _padded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.pad(values, ((0, 0), (0, 1)), constant_values=np.nan).ravel()
+
+
+def simulate(
+    controller: Controller,
+    task: Task,
+    *,
+    surrogate: Surrogate | None = None,
+    start: Mapping[str, float] | None = None,
+    setpoints: Sequence[SetpointChange] = (),
+    steps: int | None = None,
+    scenario: Scenarios | None = None,
+) -> Trajectory:
+    """Run a controller from one start, 0 where not named, with setpoints that may change on the way.
+
+    Or in a `scenario`, the first of them, in place of the start.
+    """
+    check_names("start", start or {}, "a state", task.unveiled.state_names)
+    check_names("setpoint", {change.name for change in setpoints}, "a state with a setpoint", task.setpoints)
+    controller = with_model(controller.for_task(task), task)
+    if surrogate is None and task.gymnasium is not None:
+        table = setpoint_table(task, steps or task.horizon, controller.setpoint)
+        return _simulate_environment(controller, task, _changed(table, task, setpoints), start)
+    history, view = window(task, [controller]), task.unveiled if surrogate is None else task
+    if scenario is None:
+        point = np.array([[(start or {}).get(name, 0.0) for name in task.unveiled.state_names]])
+        rng = np.random.default_rng(0)
+        scenario = Scenarios.explored(task, point, rng, steps or task.horizon, controller.setpoint)
+    scenario = find_scenarios(task, controller, scenario[:1], surrogate is None)
+    table = _changed(scenario.setpoints[0], task, setpoints)
+    job = replace(scenario, setpoints=table[None]).job(task, history)
+    if (pilot := pilot_of(controller)) is not None:
+        rollout = step_through(pilot, job, surrogate)
+    else:
+        system = make_system(task, surrogate, history)
+        rollout = roll_out(encode([controller], view, history=history), system, job, trajectories=True)
+    parts = (rollout.states, rollout.actions, rollout.rewards)
+    states, actions, rewards = (np.asarray(part)[:, 0, 0] for part in parts)
+    n_states = len(task.states)
+    return Trajectory(task, controller, states[:, :, :n_states], actions, rewards, table[:, :n_states])
+
+
+def _changed(
+    table: NDArray[np.float64], task: Task, changes: Sequence[SetpointChange]
+) -> NDArray[np.float64]:
+    table = table.copy()
+    for name, value, step in sorted(changes, key=lambda change: change.step):
+        table[step:, task.state_names.index(name)] = value
+    return table
+
+
+def _simulate_environment(
+    controller: Controller, task: Task, setpoints: NDArray[np.float64], start: Mapping[str, float] | None
+) -> Trajectory:
+    """From where the environment resets to with seed 0."""
+    if start:
+        raise ClearloopError(f"task '{task.name}': its environment chooses the start: give none")
+    environment = make_environment(task, len(setpoints))
+    try:
+        states, actions, rewards, _ = run_episode(environment, controller, task, setpoints, seed=0)
+    finally:
+        environment.close()
+    return Trajectory(task, controller, states[None], actions[None], rewards[None], setpoints)
+
+
+# What the log itself cost: its own rewards over the next `horizon` rows, from rows that have as many.
+
+
+class LoggedCost:
+    """Of a batch, whose rewards are found once."""
+
+    def __init__(self, task: Task, batch: Batch) -> None:
+        self.task = task
+        steps = Steps.of(task, batch)
+        self._reward = steps.reward
+        acting = np.flatnonzero(~last_rows(batch.episodes))
+        episode = batch.episodes[acting]
+        ends = np.flatnonzero(last_rows(batch.episodes))[episode] - episode - 1  # of the steps: one less
+        failing = np.flatnonzero(steps.failing)
+        first = np.arange(len(acting))
+        fails = np.append(failing, len(acting))[np.searchsorted(failing, first)]
+        failed = fails <= ends
+        self._stops = np.where(failed, fails, ends)
+        """[steps] the last one that is logged after it"""
+        age = acting - first_rows(batch.episodes)[acting]
+        shown = (failed | (first + task.horizon - 1 <= ends)) & (age + task.horizon <= age.max() + 1)
+        self._first = first[shown]
+        self.rows: Ints = acting[shown]
+        """from which the log shows a whole horizon, or a failure before; only as long after an episode's
+        start as some episode goes on for a horizon: of what begins later, it shows the failures alone"""
+
+    def penalties(self, chosen: Ints) -> Floats:
+        """[n] minus the discounted return from `rows[chosen]` on. What failed goes on paying."""
+        first = self._first[chosen]
+        penalties = np.zeros(len(first))
+        for step in range(self.task.horizon):  # not a table of [n, horizon], which may be large
+            penalties -= self.task.discount**step * self._reward[np.minimum(first + step, self._stops[first])]
+        return penalties

@@ -1,0 +1,338 @@
+"""Least squares judged on held-out time: every episode is cut in parts, and each part is predicted by a law
+that was fitted to the others. All that this needs of the rows is sums of products, so that thousands of sets
+of terms can be tried.
+
+What is added to a law's action may last: a signal that is held for a while, or drifts. It moves the plant,
+and the plant's states then seem to explain it. So the rest is taken as v[t] = ρ v[t-1] + w[t], and laws are
+compared by w: by what is new in the action and not from the law (Cochrane and Orcutt 1949).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.explanation.signals import Signals
+
+PARTS = 5
+LASTING = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.999)  # values of ρ
+DOUBT = 1.02  # on what is left, where ρ is not 0: other gains with another ρ often do nearly as well
+NEGLIGIBLE = 0.002  # of the unexplained
+MOST_TERMS = 12  # of which every choice is tried
+ROUNDING = 1e-9  # of the variance, or of the range
+COLLINEAR = 1e-5  # of the largest variance: directions in which terms hardly differ are not used
+
+
+def price(rows: int, lasting: float = 0.0) -> float:
+    """How much more may be left unexplained, as a share of it, without a number: negligible, or by chance.
+
+    A number without meaning explains ln(n) / n of what is left at the most (Schwarz 1978); twice is safe.
+    Where the rest lasts, its rho is a guess, and numbers make up for that: they must explain more.
+    """
+    return max(DOUBT - 1 if lasting else NEGLIGIBLE, 2 * float(np.log(rows)) / rows)
+
+
+def parts_of(signals: Signals) -> Ints:
+    """[n] the part in time, 0 to 4, of each row; shifted from episode to episode, for short ones."""
+    length = np.bincount(signals.episodes)[signals.episodes]
+    return np.asarray((PARTS * signals.age // length + signals.episodes) % PARTS)
+
+
+def by_part(rows: Ints, signals: Signals) -> tuple[Ints, Ints]:
+    """Rows, those of a part together, and [F] where each part ends."""
+    parts = parts_of(signals)[rows]
+    return rows[np.argsort(parts, kind="stable")], np.cumsum(np.bincount(parts, minlength=PARTS))
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Products of k terms and, last, the action, for each of F parts and R values of ρ."""
+
+    train: Floats
+    """[R, F, k + 1, k + 1] over the rows of the other parts"""
+    test: Floats
+    """[R, F, k + 1, k + 1] over the rows of the part"""
+    spread: float
+    """of the action about its mean, over all rows"""
+    lastings: tuple[float, ...]
+    """[R] the first is 0"""
+    rows: int
+    """n, of all parts"""
+
+    def at(self, lasting: Iterable[float]) -> "Moments":
+        """For some values of ρ alone."""
+        some = [self.lastings.index(rho) for rho in dict.fromkeys(lasting)]
+        chosen = tuple(self.lastings[i] for i in some)
+        return replace(self, train=self.train[some], test=self.test[some], lastings=chosen)
+
+    def left(self, terms: Sequence[int]) -> Floats:
+        """[R] w² as a share of the action's variance, in parts held out, of a law of these terms.
+
+        Of a rest v that lasts, w² is (1 - rho²) v². Less than that is no such rest, but a filter's doing, and
+        does not count.
+        """
+        left = self.left_by(np.array(terms, dtype=np.intp)[None])[:, 0]
+        least: Floats = (1 - np.array(self.lastings) ** 2) * left[0]
+        return np.maximum(left, least)
+
+    def left_by(self, choices: Ints) -> Floats:
+        """[R, C] the same for each of some choices [C, m] of terms."""
+        rows, columns = choices[..., None], choices[:, None, :]
+        train, test = self.train[..., rows, columns], self.test[..., rows, columns]
+        with_action = self.train[..., choices, -1]
+        inverse = np.linalg.pinv(train, rcond=COLLINEAR, hermitian=True)
+        gains = np.einsum("rfcij,rfcj->rfci", inverse, with_action)
+        left = self.test[..., -1, -1, None] - 2 * np.einsum(
+            "rfci,rfci->rfc", self.test[..., choices, -1], gains
+        )
+        left += np.einsum("rfci,rfcij,rfcj->rfc", gains, test, gains)
+        doubt = np.where(np.array(self.lastings) > 0, DOUBT, 1.0)[:, None]
+        shares: Floats = doubt * np.maximum(left.sum(axis=1), 0.0) / self.spread
+        return shares
+
+    def unexplained(self, terms: Sequence[int]) -> float:
+        """For the best rho."""
+        return float(self.left(terms).min())
+
+    def prune(self, terms: Sequence[int]) -> list[int]:
+        """The terms that are worth their place: of all choices among them, the least costly.
+
+        Where there are too many choices, the least useful go first, one by one.
+        """
+        rho = self.lastings[int(self.left(terms).argmin())]
+        best = self.at([rho])
+        kept = list(terms)
+        while len(kept) > MOST_TERMS:
+            rests = np.array([[other for other in kept if other != term] for term in kept])
+            kept = rests[best.left_by(rests)[0].argmin()].tolist()
+        found: list[tuple[float, list[int]]] = []
+        for size in range(len(kept) + 1):
+            choices = np.array(list(combinations(kept, size)), dtype=np.intp)
+            left = best.left_by(choices)[0]
+            found.append((cost(float(left.min()), size, self.rows, rho), choices[left.argmin()].tolist()))
+        return min(found)[1]
+
+
+def cost(unexplained: float, numbers: int, rows: int, lasting: float) -> float:
+    """Of a law: what it leaves, where every number that it takes must be worth its place."""
+    return (unexplained + ROUNDING) * (1 + price(rows, lasting)) ** numbers
+
+
+def measure(now: Floats, before: Floats | None, ends: Ints, groups: Ints | None) -> Moments:
+    """Terms and, last, the action, [k + 1, n] each: in some rows, and in the rows before these.
+
+    `ends`: [F] where each part ends, as the rows of a part stand together. `before` is None where nothing can
+    be said of what lasts. `groups` [n] of rows with a constant in common; None: no constant.
+    """
+    z = now.copy() if before is None else np.concatenate([now, before])
+    k, target = len(now), now[-1]
+    if groups is not None:
+        z -= z.mean(axis=1, keepdims=True)
+    sizes = np.sqrt(np.mean(z[:k] ** 2, axis=1))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    z /= np.tile(sizes, len(z) // k)[:, None]
+    train, test = _products(z, ends, groups)
+    spread = float(np.sum((target - target.mean()) ** 2)) / sizes[-1] ** 2
+    if before is None:
+        return Moments(train[None], test[None], spread, LASTING[:1], len(target))
+    train, test = (np.stack([_without(part, rho) for rho in LASTING]) for part in (train, test))
+    return Moments(train, test, spread, LASTING, len(target))
+
+
+def _without(products: Floats, rho: float) -> Floats:
+    """[F, k + 1, k + 1] products of z[t] − ρ z[t-1], from those [F, 2 (k + 1), 2 (k + 1)] of both."""
+    k = products.shape[-1] // 2
+    crossed = products[:, :k, k:]
+    return products[:, :k, :k] - rho * (crossed + crossed.mT) + rho**2 * products[:, k:, k:]
+
+
+def _products(z: Floats, ends: Ints, groups: Ints | None) -> tuple[Floats, Floats]:
+    """[F, k, k] over the other parts, and over the part, with the constants of the other parts taken off."""
+    slices = [slice(begin, end) for begin, end in zip((0, *ends[:-1]), ends, strict=True)]
+    gram = np.stack([z[:, rows] @ z[:, rows].T for rows in slices])
+    if groups is None:
+        return gram.sum(axis=0) - gram, gram
+    sums, counts = _by_group(z, slices, groups)
+    others, rest = sums.sum(axis=1, keepdims=True) - sums, counts.sum(axis=1, keepdims=True) - counts
+    means = others / np.maximum(rest, 1)[..., None]
+    train = gram.sum(axis=0) - gram - np.einsum("gfi,gfj->fij", others, means)
+    crossed = np.einsum("gfi,gfj->fij", sums, means)
+    again = np.einsum("gfi,gfj->fij", means * counts[..., None], means)
+    return train, gram - crossed - crossed.mT + again
+
+
+def _by_group(z: Floats, slices: Sequence[slice], groups: Ints) -> tuple[Floats, Floats]:
+    """Sums [G, F, k] and counts [G, F] of rows."""
+    count = int(groups.max()) + 1
+    if count == 1:
+        sums = np.stack([z[:, rows].sum(axis=1) for rows in slices])[None]
+        return sums, np.array([[rows.stop - rows.start for rows in slices]], np.float64)
+    cells = groups * PARTS
+    for part, rows in enumerate(slices):
+        cells[rows] += part
+    sums = np.stack([np.bincount(cells, column, count * PARTS) for column in z], axis=1)
+    counts = np.bincount(cells, minlength=count * PARTS).astype(np.float64)
+    return sums.reshape(count, PARTS, len(z)), counts.reshape(count, PARTS)
+
+
+# Laws whose action was clipped to limits: at a limit, it is only known that the law asked for that or more.
+#
+# Leaving such rows out would bias gains where noise was added before clipping (it keeps the rows whose
+# noise pointed inwards). So they are filled in with what the law is expected to have asked for there, and
+# the fit is repeated until it agrees with itself: expectation–maximisation for a censored normal (Tobin
+# 1958).
+
+REPEATED = 0.002  # share of the rows that stand at the same extreme value, so that it must be a limit
+FEWEST = 5  # such rows; and values between the limits
+ALMOST_ALL = 0.95  # of the rows at limits: then, too, they are levels to choose from, and no clipping
+ROUNDS = 200
+AGREES = 1e-3  # of the residual: what may still change from round to round
+FAR = 30.0  # standard deviations, beyond which the tail of a normal is exponential
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """An action as it was logged, in n rows."""
+
+    name: str
+    values: Floats
+    """[n] NaN where none was chosen"""
+    low: float
+    high: float
+    """what it was clipped to; infinite where it was not"""
+    begins: Flags
+    """[n] where an episode does"""
+
+    @property
+    def side(self) -> Ints:
+        """[n] -1 at the lower limit, 1 at the upper, else 0."""
+        margin = ROUNDING * np.nanmax(np.abs(self.values))
+        above, below = self.values >= self.high - margin, self.values <= self.low + margin
+        sides: Ints = above.astype(np.int64) - below
+        return sides
+
+    @property
+    def saturated(self) -> Flags:
+        """[n]"""
+        at_limit: Flags = self.side != 0
+        return at_limit
+
+    def clip(self, values: Floats) -> Floats:
+        return np.clip(values, self.low, self.high)
+
+
+def make_target(name: str, values: Floats, signals: Signals, limits: Floats) -> Target:
+    """Finds the limits: the task's, where the log keeps them; or an extreme at which it often stands."""
+    known = values[signals.chosen]
+    values = np.where(signals.chosen, values, np.nan)
+    low, high = (_limit(sign * known, sign * end) * sign for sign, end in zip((-1, 1), limits, strict=True))
+    target = Target(name, values, low, high, signals.age == 0)
+    free = known[~target.saturated[signals.chosen]]
+    if len(free) < (1 - ALMOST_ALL) * len(known) or len(np.unique(free)) < FEWEST:
+        return replace(target, low=-np.inf, high=np.inf)
+    return target
+
+
+def _limit(known: Floats, limit: float) -> float:
+    """The upper one."""
+    top = float(known.max())
+    often = np.count_nonzero(known == top)
+    if often >= max(FEWEST, REPEATED * len(known)):
+        return top
+    return limit if top <= limit else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    gains: Floats
+    """[k]"""
+    constants: Floats
+    """[G] of each group of rows; zero where there is none"""
+
+    def __call__(self, features: Floats, groups: Ints | None) -> Floats:
+        """[n] what the law asks for, before it is clipped."""
+        asked: Floats = features @ self.gains
+        return asked if groups is None else asked + self.constants[groups]
+
+
+def fit(features: Floats, target: Target, rows: Flags, groups: Ints | None, lasting: float) -> Fit:
+    """By least squares over some rows [n]; those at limits count as the law explains them.
+
+    `lasting`: ρ of what is not from the law, v[t] = ρ v[t-1] + w[t]; then w² is made small.
+    """
+    side, y = target.side, target.values
+    law = _Squares(features, target, rows & (side == 0), groups, lasting)(y)
+    if not side[rows].any():
+        return law
+    squares = _Squares(features, target, rows, groups, lasting)
+    at, free = np.flatnonzero(rows & (side != 0)), rows & (side == 0)
+    limit = np.where(side[at] > 0, target.high, target.low)
+    filled = y.copy()
+    variance = float(np.mean((y - law(features, groups))[free] ** 2))
+    floor = (ROUNDING * float(np.abs(y[rows]).max())) ** 2
+    for _ in range(ROUNDS):
+        asked = law(features, groups)
+        filled[at], doubt = _expected(asked[at], side[at], limit, variance)
+        law = squares(filled)
+        after = law(features, groups)
+        variance = (float(np.sum((filled - after)[rows] ** 2)) + float(doubt.sum())) / np.count_nonzero(rows)
+        if np.mean((after - asked)[rows] ** 2) <= AGREES**2 * variance + floor:
+            break
+    return law
+
+
+def _expected(asked: Floats, side: Ints, limit: Floats, variance: float) -> tuple[Floats, Floats]:
+    """[m] actions before they were clipped, and their variances: of normals beyond their limits."""
+    from scipy.special import log_ndtr
+
+    deviation = max(np.sqrt(variance), np.finfo(np.float64).tiny)
+    z = np.clip(side * (limit - asked) / deviation, -FAR, 1 / ROUNDING)  # how far the limit is from the law
+    near = np.minimum(z, FAR)
+    hazard = np.exp(-0.5 * near**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(-near))
+    hazard = np.where(z < FAR, hazard, z + 1 / np.maximum(z, FAR))
+    doubt = variance * np.clip(1 + z * hazard - hazard**2, 0.0, 1.0)
+    return asked + side * deviation * hazard, doubt
+
+
+class _Squares:
+    """Least squares with the same terms, over the same rows, for many targets."""
+
+    def __init__(self, x: Floats, target: Target, rows: Flags, groups: Ints | None, lasting: float) -> None:
+        self._x, self._lasting = x, lasting
+        self._all = np.flatnonzero(rows)
+        follows = rows & ~target.begins & np.append(False, rows[:-1])
+        self._rows = np.flatnonzero(follows) if lasting else self._all
+        self._groups = groups
+        self._count = 1 if groups is None else int(groups.max()) + 1
+        changes = self._centred(self._changes(x))
+        sizes = np.sqrt(np.mean(changes**2, axis=0)) if len(changes) else np.ones(x.shape[1])
+        self._sizes = np.where(sizes > 0, sizes, 1.0)
+        self._terms = changes / self._sizes
+        self._inverse = np.linalg.pinv(self._terms.T @ self._terms, rcond=COLLINEAR, hermitian=True)
+
+    def _changes(self, values: Floats) -> Floats:
+        """z[t] − ρ z[t-1]"""
+        now = values[self._rows]
+        return now - self._lasting * values[self._rows - 1] if self._lasting else now
+
+    def _centred(self, values: Floats) -> Floats:
+        if self._groups is None:
+            return values
+        of = self._groups[self._rows]
+        return values - self._means(values, of)[of]
+
+    def _means(self, values: Floats, of: Ints) -> Floats:
+        """[G, …] of each group."""
+        columns = values.reshape(len(values), -1).T
+        sums = np.array([np.bincount(of, column, self._count) for column in columns])
+        counts = np.maximum(np.bincount(of, minlength=self._count), 1)
+        return (sums.reshape(-1, self._count) / counts).T.reshape(self._count, *values.shape[1:])
+
+    def __call__(self, y: Floats) -> Fit:
+        gains = self._inverse @ (self._terms.T @ self._centred(self._changes(y))) / self._sizes
+        if self._groups is None:
+            return Fit(gains, np.zeros(1))
+        rest = (y - self._x @ gains)[self._all]
+        return Fit(gains, self._means(rest, self._groups[self._all]))

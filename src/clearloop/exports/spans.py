@@ -1,0 +1,251 @@
+"""Interval analysis: between which numbers a value lies, and where an operation needs its special case.
+
+Ends of intervals are computed in the precision of the target. Rounding is monotone, so the ends of a sum, a
+product or a quotient are exact bounds; the functions of a mathematical library get a margin.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from clearloop.expression import nodes
+from clearloop.expression.nodes import LARGEST, READ_LIMIT, SMALLEST_LOGARITHM, saturated
+
+# Double and single precision: what fits, and how it is rounded.
+
+ROUND = 1e6
+
+PrecisionName = Literal["double", "single"]
+
+
+@dataclass(frozen=True)
+class Precision:
+    name: PrecisionName
+    largest: float
+    unit: float
+    """Relative error of one rounding."""
+    tiny: float
+    """Absolute error of one rounding near 0."""
+
+    def rounded(self, value: float) -> float:
+        """The nearest number that there is, the largest ones for what is beyond."""
+        if self.name == "double":
+            return saturated(value)
+        return float(np.float32(min(max(value, -self.largest), self.largest)))
+
+    def below(self, value: float) -> float:
+        """The largest number that is not above."""
+        near = self.rounded(value)
+        return near if near <= max(value, -self.largest) else self.neighbour(near, -math.inf)
+
+    def above(self, value: float) -> float:
+        """The smallest number that is not below."""
+        return -self.below(-value)
+
+    def neighbour(self, value: float, toward: float) -> float:
+        """The next number."""
+        if self.name == "double":
+            return self.rounded(math.nextafter(value, toward))
+        with np.errstate(over="ignore"):  # of the largest one
+            return self.rounded(float(np.nextafter(np.float32(self.rounded(value)), np.float32(toward))))
+
+    def text(self, value: float) -> str:
+        """The shortest decimal that is read back as this number."""
+        value = self.rounded(value)
+        short = f"{value:.0e}"
+        if ROUND <= abs(float(short)) <= self.largest and self.rounded(float(short)) == value:
+            return short  # 1e+12, not 1000000000000.0
+        return repr(value) if self.name == "double" else str(np.float32(value))
+
+
+DOUBLE = Precision("double", LARGEST, 2.0**-53, 2.0**-1075)
+SINGLE = Precision("single", float(np.finfo(np.float32).max), 2.0**-24, 2.0**-150)
+PRECISIONS: dict[str, Precision] = {one.name: one for one in (DOUBLE, SINGLE)}
+
+
+MARGIN = 16  # units in the last place that a library's function may be off by, generously
+HALF_TURN = 3.14  # wrap leaves what is below as it is
+
+
+class Span(NamedTuple):
+    low: float
+    high: float
+
+    @property
+    def has_zero(self) -> bool:
+        return self.low <= 0 <= self.high
+
+    @property
+    def size(self) -> float:
+        return max(abs(self.low), abs(self.high))
+
+    def within(self, low: float, high: float) -> bool:
+        return low <= self.low and self.high <= high
+
+    def hull(self, *others: "Span") -> "Span":
+        return Span(min(self.low, *(o.low for o in others)), max(self.high, *(o.high for o in others)))
+
+
+class Found(NamedTuple):
+    span: Span
+    special: bool
+    """Whether mathematics alone does not say what the value is: the operation needs its special case."""
+
+
+Rule = Callable[[Sequence[Span], Precision], Found]
+
+
+def of_number(value: float, precision: Precision) -> Span:
+    return Span(precision.rounded(value), precision.rounded(value))
+
+
+def of_input(precision: Precision) -> Span:
+    return Span(precision.rounded(-READ_LIMIT), precision.rounded(READ_LIMIT))
+
+
+def found(operation: str, spans: Sequence[Span], precision: Precision) -> Found:
+    """The values that an operation gives for arguments from these spans."""
+    return _RULES[operation](spans, precision)
+
+
+def widened(span: Span, precision: Precision) -> Span:
+    """With a margin for what libraries differ in."""
+    margin = MARGIN * precision.unit * span.size + precision.tiny
+    return Span(precision.rounded(span.low - margin), precision.rounded(span.high + margin))
+
+
+def _fitting(ends: Sequence[float], precision: Precision) -> Found:
+    """Results that may be too large for the precision."""
+    low, high = min(ends), max(ends)
+    over = max(-low, high) > precision.largest
+    return Found(Span(precision.rounded(low), precision.rounded(high)), over)
+
+
+def _add(spans: Sequence[Span], precision: Precision) -> Found:
+    a, b = spans
+    return _fitting([a.low + b.low, a.high + b.high], precision)
+
+
+def _sub(spans: Sequence[Span], precision: Precision) -> Found:
+    a, b = spans
+    return _fitting([a.low - b.high, a.high - b.low], precision)
+
+
+def _mul(spans: Sequence[Span], precision: Precision) -> Found:
+    return _fitting([x * y for x, y in product(*spans)], precision)
+
+
+def _div(spans: Sequence[Span], precision: Precision) -> Found:
+    if spans[1].has_zero:
+        return Found(_all(precision), True)
+    return _fitting([x / y for x, y in product(*spans)], precision)
+
+
+def _power(spans: Sequence[Span], precision: Precision) -> Found:
+    base, exponent = spans
+    fixed = exponent.low if exponent.low == exponent.high else 0.5
+    if base.low <= 0 and not (fixed >= 1 and fixed.is_integer()):
+        return Found(Span(0.0, precision.largest) if base.low >= 0 else _all(precision), True)
+    ends = [nodes.power(x, y) for x, y in product(*spans)] + [0.0] * (base.low <= 0 <= base.high)
+    over = max(map(abs, ends)) >= precision.largest
+    wide = widened(_fitting(ends, precision).span, precision)
+    return Found(Span(max(wide.low, 0.0), wide.high) if min(ends) >= 0 else wide, over)
+
+
+def _sqrt(spans: Sequence[Span], precision: Precision) -> Found:
+    ends = [nodes.sqrt(end) for end in spans[0]]
+    return Found(_fitting(ends, precision).span, spans[0].low < 0)
+
+
+def _exp(spans: Sequence[Span], precision: Precision) -> Found:
+    low, high = (nodes.exp(end) for end in spans[0])
+    over = high * (1 + MARGIN * precision.unit) >= precision.largest
+    wide = widened(Span(low, min(high, precision.largest)), precision)
+    return Found(Span(max(wide.low, 0.0), wide.high), over)
+
+
+def _log(spans: Sequence[Span], precision: Precision) -> Found:
+    ends = [nodes.log(end) for end in spans[0]]
+    smallest = precision.rounded(SMALLEST_LOGARITHM)
+    return Found(widened(_fitting(ends, precision).span, precision), spans[0].low < smallest)
+
+
+def _tanh(spans: Sequence[Span], precision: Precision) -> Found:
+    wide = widened(Span(*(math.tanh(end) for end in spans[0])), precision)
+    return Found(Span(max(wide.low, -1.0), min(wide.high, 1.0)), False)
+
+
+def _neg(spans: Sequence[Span], _: Precision) -> Found:
+    return Found(Span(-spans[0].high, -spans[0].low), False)
+
+
+def _abs(spans: Sequence[Span], _: Precision) -> Found:
+    x = spans[0]
+    return Found(Span(0.0 if x.has_zero else min(abs(x.low), abs(x.high)), x.size), False)
+
+
+def _min(spans: Sequence[Span], _: Precision) -> Found:
+    return Found(Span(min(one.low for one in spans), min(one.high for one in spans)), False)
+
+
+def _max(spans: Sequence[Span], _: Precision) -> Found:
+    return Found(Span(max(one.low for one in spans), max(one.high for one in spans)), False)
+
+
+def _clip(spans: Sequence[Span], precision: Precision) -> Found:
+    x, low, high = spans
+    clipped = _min([_max([x, low], precision).span, high], precision).span
+    return Found(clipped, not x.within(low.high, high.low))
+
+
+def _atan2(spans: Sequence[Span], _: Precision) -> Found:
+    """The sign of a zero decides between −π and π, which it must not."""
+    y, x = spans
+    return Found(Span(-3.2, 3.2), y.has_zero and x.low <= 0)
+
+
+def _wrap(spans: Sequence[Span], _: Precision) -> Found:
+    inside = spans[0].within(-HALF_TURN, HALF_TURN)
+    return Found(spans[0] if inside else Span(-3.2, 3.2), not inside)
+
+
+def _choice(spans: Sequence[Span], _: Precision) -> Found:
+    return Found(spans[1].hull(spans[2]), False)
+
+
+def _all(precision: Precision) -> Span:
+    return Span(-precision.largest, precision.largest)
+
+
+def _always(low: float, high: float) -> Rule:
+    return lambda _spans, _precision: Found(Span(low, high), False)
+
+
+_RULES: dict[str, Rule] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "pow": _power,
+    "neg": _neg,
+    "min": _min,
+    "max": _max,
+    "abs": _abs,
+    "sqrt": _sqrt,
+    "exp": _exp,
+    "log": _log,
+    "sin": _always(-1, 1),
+    "cos": _always(-1, 1),
+    "tan": _always(-1e17, 1e17),  # no number is near enough to π/2 for more
+    "atan2": _atan2,
+    "tanh": _tanh,
+    "sign": _always(-1, 1),
+    "clip": _clip,
+    "wrap": _wrap,
+    "if": _choice,
+    **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"), _always(0, 1)),
+}

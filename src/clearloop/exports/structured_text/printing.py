@@ -1,0 +1,273 @@
+"""A controller as Structured Text."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from clearloop.controllers import PID, Controller
+from clearloop.controllers.controller import read_variable
+from clearloop.errors import ClearloopError
+from clearloop.exports.lowering import lower
+from clearloop.exports.printer import about
+from clearloop.exports.routine import (
+    Input,
+    Let,
+    Output,
+    Ring,
+    Routine,
+    Statement,
+    Store,
+    Sum,
+    call,
+    formulas,
+    limited,
+    targets,
+)
+from clearloop.exports.spans import Precision
+from clearloop.exports.structured_text.words import DIALECT, TEMPLATES, finished, real
+from clearloop.exports.structured_text.writer import (
+    Conduct,
+    Declaration,
+    Limited,
+    Note,
+    Operated,
+    Pou,
+    Writer,
+    split,
+    to_text,
+)
+from clearloop.expression import Call, Expression, Number, Variable, variables
+from clearloop.expression.nodes import READ_LIMIT
+
+# A PID's routine while options are worked into it.
+
+
+@dataclass
+class Variation:
+    controller: PID
+    routine: Routine
+    notes: dict[Variable, Note] = field(default_factory=dict)
+    kept: dict[Variable, Expression] = field(default_factory=dict)
+    conduct: Conduct = field(default_factory=Limited)
+
+    def __post_init__(self) -> None:
+        body = self.routine.body
+        self.errors = _errors(self.controller, self.routine)
+        self._taken = {v.name for one in body for tree in formulas(one) for v in variables(tree)}
+        self._taken |= {v.name for one in body for v in targets(one)}
+        self._taken |= {one.variable.name for one in self.routine.inputs}
+
+    def fresh(self, name: str) -> Variable:
+        unique, number = name, 2
+        while unique in self._taken:
+            unique, number = f"{name}_{number}", number + 1
+        self._taken.add(unique)
+        return Variable(unique)
+
+    def input(self, name: str, unit: str, words: str, default: float = 0.0, *, low: float = 0.0) -> Variable:
+        variable = self.fresh(name)
+        more = Input(variable=variable, unit=unit, default=default)
+        self.routine = replace(self.routine, inputs=(*self.routine.inputs, more))
+        self.notes[variable] = Note(words, low)
+        return variable
+
+    def rewrite(self, body: Sequence[Statement]) -> None:
+        rings = tuple(one.ring for one in body if isinstance(one, Store))
+        self.routine = replace(self.routine, body=tuple(body), rings=rings)
+
+
+def _errors(controller: PID, routine: Routine) -> dict[Variable, str]:
+    """What a loop sees of a state, setpoint − value: its name in the routine, and the state's."""
+    loops = [loop for output in controller.outputs.values() for loop in output.loops]
+    states, found = {read_variable(loop.input).name for loop in loops}, {}
+    for statement in routine.body:
+        match statement:
+            case Let(target=target, value=Call(arguments=(*_, Variable(name=name, lag=None)))):
+                if name in states:
+                    found[target] = name
+    return found
+
+
+# What a PID block can have beside its law, all off by default; at their first values all but anti-windup
+# change nothing.
+#
+# The integral is a sum over the last `window` errors. So anti-windup means: an error that pushes an action
+# further beyond its limit enters the window as 0. Where several actions integrate the same error, all must be
+# beyond. The windows go on while the block is operated by hand; back in automatic, the action begins where it
+# is, and the difference to what the law wants fades with `transfer_time`.
+
+OPTIONS = ("anti-windup", "deadband", "derivative-filter", "manual", "rate-limit")
+_TIMED = ("derivative-filter", "manual", "rate-limit")
+
+
+def varied(controller: Controller, routine: Routine, options: frozenset[str]) -> Variation:
+    """The routine of a PID with options."""
+    pid = _checked(controller, options)
+    variation = Variation(pid, routine)
+    if "deadband" in options:
+        _deadband(variation)
+    if "derivative-filter" in options:
+        _filter(variation)
+    if "anti-windup" in options:
+        _anti_windup(variation)
+    if options & {"manual", "rate-limit"}:
+        _operated(variation, options)
+    return variation
+
+
+def _checked(controller: Controller, options: frozenset[str]) -> PID:
+    for option in sorted(options - {*OPTIONS}):
+        raise ClearloopError(f"--with {option}: unknown; there is {', '.join(OPTIONS)}")
+    if not isinstance(controller, PID):
+        raise ClearloopError(
+            f"--with {min(options)}: this is for a controller of kind 'pid', not '{controller.kind}'"
+        )
+    for option in sorted(options & {*_TIMED}):
+        if controller.dt is None:
+            raise ClearloopError(f"--with {option}: the time between two steps is not known: give --task")
+    return controller
+
+
+def _deadband(variation: Variation) -> None:
+    """An error counts from the edge of the band on: it is 0 inside, and does not jump."""
+    errors = variation.errors
+    body: list[Statement] = []
+    for statement in variation.routine.body:
+        if isinstance(statement, Let) and statement.target in errors:
+            state = errors[statement.target]
+            unit = variation.controller.units.get(state, "")
+            band = variation.input(f"{state}_deadband", unit, "a smaller error counts as 0")
+            distance = variation.fresh(f"{state}_distance")
+            inside = call("clip", distance, call("neg", band), band)
+            body += [
+                replace(statement, target=distance),
+                Let(statement.target, call("sub", distance, inside)),
+            ]
+        else:
+            body.append(statement)
+    variation.rewrite(body)
+
+
+def _filter(variation: Variation) -> None:
+    """The change of an error goes through a first-order lag: y := y + dt/(T + dt) (x − y)."""
+    errors = variation.errors
+    dt = Number(variation.controller.dt or 0.0)
+    time = variation.input("filter_time", "s", "of the derivative; 0: no filter")
+    share = variation.fresh("filter_share")
+    body: list[Statement] = [Let(share, call("div", dt, call("add", time, dt)))]
+    for statement in variation.routine.body:
+        match statement:
+            case Let(target=target, value=Call(arguments=(Variable() as error, Variable(lag=1)))) if (
+                error in errors
+            ):
+                raw, before = variation.fresh(f"{target.name}_raw"), Variable(target.name, lag=1)
+                step = call("mul", share, call("sub", raw, before))
+                ring = Ring(name=target, holds=limited(target), depth=1, repeat=False)
+                body += [replace(statement, target=raw), Let(target, call("add", before, step)), Store(ring)]
+            case _:
+                body.append(statement)
+    if len(body) == len(variation.routine.body) + 1:
+        raise ClearloopError("--with derivative-filter: the controller has no derivative part")
+    variation.rewrite(body)
+
+
+def _anti_windup(variation: Variation) -> None:
+    """An error that pushes an action further beyond its limit enters the window as 0."""
+    errors = variation.errors
+    body: list[Statement] = []
+    wanted: dict[str, Variable] = {}
+    for statement in variation.routine.body:
+        if isinstance(statement, Output):
+            value = variation.fresh(f"{statement.action.name}_wanted")
+            wanted[statement.action.name] = value
+            body += [Let(value, statement.value), replace(statement, value=value)]
+        else:
+            body.append(statement)
+    for statement in variation.routine.body:
+        if isinstance(statement, Sum) and isinstance(error := statement.ring.holds, Variable):
+            pushed = list(_pushed(variation.controller, errors[error], error, wanted))
+            if pushed:
+                every = reduce(lambda one, other: call("and", one, other), pushed)
+                variation.kept[statement.ring.name] = call("if", every, Number(0.0), error)
+    if not variation.kept:
+        raise ClearloopError(
+            "--with anti-windup: the controller has no integral part over more than one step"
+        )
+    variation.rewrite(body)
+
+
+def _pushed(controller: PID, state: str, error: Variable, wanted: dict[str, Variable]) -> Iterator[Call]:
+    """Of each action that integrates the error: whether the error pushes it further beyond a limit."""
+    for action, output in controller.outputs.items():
+        gains = [loop.weight * loop.ki for loop in output.loops if read_variable(loop.input).name == state]
+        gain = output.scale * sum(gains)
+        if not gain:
+            continue
+        if action not in controller.limits:
+            raise ClearloopError(f"--with anti-windup: {action} has no limits: give --task")
+        low, high = map(Number, controller.limits[action])
+        up, down = ("gt", "lt") if gain > 0 else ("lt", "gt")
+        over = call("and", call("gt", wanted[action], high), call(up, error, Number(0.0)))
+        under = call("and", call("lt", wanted[action], low), call(down, error, Number(0.0)))
+        yield call("or", over, under)
+
+
+def _operated(variation: Variation, options: frozenset[str]) -> None:
+    controller, dt = variation.controller, variation.controller.dt or 0.0
+    by_hand, steps, before = {}, {}, []
+    transfer = variation.fresh("transfer_share")
+    if "manual" in options:
+        longest = max(loop.window for output in controller.outputs.values() for loop in output.loops)
+        time = variation.input("transfer_time", "s", "after the hand, the difference fades", longest * dt)
+        before.append(Let(transfer, call("div", time, call("add", time, Number(dt)))))
+    for action in controller.actions:
+        unit = controller.units.get(action, "")
+        if "manual" in options:
+            by_hand[Variable(action)] = variation.input(
+                f"{action}_manual", unit, "when by hand", low=-READ_LIMIT
+            )
+        if "rate-limit" in options:
+            if action in controller.steps:
+                raise ClearloopError(f"--with rate-limit: {action} takes only some values (steps.{action})")
+            rate = variation.input(f"{action}_rate", f"{unit}/s", "the fastest change; 0: any")
+            steps[Variable(action)] = variation.fresh(f"{action}_step")
+            before.append(Let(steps[Variable(action)], call("mul", rate, Number(dt))))
+    variation.conduct = Operated(by_hand=by_hand, steps=steps, transfer=transfer)
+    variation.rewrite([*before, *variation.routine.body])
+
+
+def pous(
+    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
+) -> list[Pou]:
+    """The function block, after the functions that it calls. `options`: see `options.py`."""
+    routine, words = lower(controller), about(controller, name)
+    if options:
+        made = varied(controller, routine, options)
+        writer = Writer(split(made.routine), name, precision, made.conduct, made.notes, made.kept)
+        words[-1:-1] = [f"With {', '.join(sorted(options))}."]
+    else:
+        writer = Writer(split(routine), name, precision, Limited(), {}, {})
+    block = writer.block(words)
+    return [*functions(block.body, precision), block]
+
+
+def structured_text(units: list[Pou]) -> str:
+    return "\n".join(to_text(unit) for unit in units)
+
+
+def functions(body: str, precision: Precision) -> list[Pou]:
+    """Those that a text calls, and those that they call."""
+    return [_function(name, precision) for name in DIALECT.helpers_in(body)]
+
+
+def _function(name: str, precision: Precision) -> Pou:
+    template = TEMPLATES[name]
+    declarations = [Declaration("VAR_INPUT", one, real(precision)) for one in template.inputs]
+    declarations += [Declaration("VAR", one, real(precision)) for one in template.locals]
+    return Pou(
+        name=name,
+        result=real(precision),
+        words=(template.words,),
+        declarations=tuple(declarations),
+        body=finished(template.body, precision),
+    )

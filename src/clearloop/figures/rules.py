@@ -1,0 +1,166 @@
+"""Fuzzy rules to look at: where each rule fits, feature by feature, and what it then asks for."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from clearloop.controllers import Fuzzy
+from clearloop.controllers.controller import read_variable
+from clearloop.controllers.fuzzy import Membership, RuleBase
+from clearloop.data import Batch
+from clearloop.data.log import setpoint_rows
+from clearloop.expression import Variable
+from clearloop.figures.style import BLUE, GREY, RED, SETTINGS, with_unit
+from clearloop.task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_RULES = 30  # in one figure
+REACH = 2.5  # widths on both sides of a centre, where no range is given
+
+Range = tuple[float, float]
+
+
+class _Row(NamedTuple):
+    action: str
+    number: int
+    premise: dict[Variable, Membership]
+    output: float
+    """of the rule alone, in the action's unit"""
+
+
+def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None = None) -> "Figure":
+    """A row for each rule: membership over each feature that any rule uses, and the rule's output.
+
+    `ranges`: over which to draw a state or action, such as `ranges_of` a log; where none is given, as far as
+    the rules reach. A state with a setpoint is its distance from it. Of more than 30 rules, the first.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    controller = controller.for_task(task)
+    every = [row for action, base in controller.outputs.items() for row in _rows(action, base)]
+    rows = every[:MOST_RULES]
+    features = _features(task, rows)
+    with rc_context(SETTINGS):
+        size = max(7.5, 1.3 * len(features) + 2.2), 0.68 * len(rows) + 0.8
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(len(rows), len(features) + 1, squeeze=False)
+        for j, feature in enumerate(features):
+            terms = [row.premise.get(feature) for row in rows]
+            low, high = (ranges or {}).get(feature.name, (0.0, 0.0))
+            span = (low, high) if low < high and feature.part == "value" else _reach(terms)
+            for axes, term in zip(grid[:, j], terms, strict=True):
+                _draw_term(axes, term, span)
+            _label(grid[:, j], _meaning(feature, controller), controller.units.get(feature.name, ""))
+        for axes, row in zip(grid[:, -1], rows, strict=True):
+            low, high = controller.limits[row.action]
+            _draw_output(axes, min(max(row.output, low), high), (low, high))
+        for action in controller.outputs:
+            mine = [axes for axes, row in zip(grid[:, -1], rows, strict=True) if row.action == action]
+            _label(mine, action, controller.units.get(action, ""))
+        _number(grid[:, 0], rows)
+        figure.supylabel("membership, from 0 to 1", fontsize="small")
+        if len(every) > len(rows):
+            figure.suptitle(f"The first {len(rows)} of {len(every)} rules", fontsize="medium")
+    return figure
+
+
+def ranges_of(batch: Batch, task: Task) -> dict[str, Range]:
+    """The lowest and the highest value of each state in the log, less its setpoint; limits of the actions."""
+    errors = batch.states - setpoint_rows(task, batch.setpoints, len(batch.states))
+    lowest, highest = errors.min(axis=0).tolist(), errors.max(axis=0).tolist()
+    ranges = dict(zip(task.state_names, zip(lowest, highest, strict=True), strict=True))
+    return ranges | {name: action.limits for name, action in task.actions.items()}
+
+
+def _rows(action: str, base: RuleBase) -> list[_Row]:
+    """`rho`, `rho[t]` and `rho.error` are the same feature."""
+    rows = []
+    for number, rule in enumerate(base.rules, 1):
+        read = ((read_variable(name), term) for name, term in rule.premise.items())
+        premise = {
+            Variable(v.name, "setpoint" if v.part == "setpoint" else "value", v.lag or None): term
+            for v, term in read
+        }
+        output = base.scale * math.tanh(base.alpha * rule.then)  # Eq. (16), where only this rule fits
+        rows.append(_Row(action, number, premise, output))
+    return rows
+
+
+def _features(task: Task, rows: Sequence[_Row]) -> list[Variable]:
+    """In the order of the task, each from the present to the past."""
+    names = [*task.state_names, *task.action_names]
+    used = {feature for row in rows for feature in row.premise}
+    return sorted(used, key=lambda v: (names.index(v.name), v.part, v.lag or 0))
+
+
+def _meaning(feature: Variable, controller: Fuzzy) -> str:
+    aimed = feature.name in controller.setpoint and feature.part == "value"
+    return f"{feature} - setpoint" if aimed else str(feature)
+
+
+def _reach(terms: Sequence[Membership | None]) -> Range:
+    used = [term for term in terms if term is not None]
+    reach = [max(REACH * term.width, 1e-6 * abs(term.center)) for term in used]
+    ends = [(t.center - far, t.center + far) for t, far in zip(used, reach, strict=True)]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _draw_term(axes: "Axes", term: Membership | None, span: Range) -> None:
+    """Nothing where the rule does not look at the feature."""
+    axes.set(xlim=span, ylim=(0, 1.5), yticks=[])
+    axes.spines["left"].set_visible(False)
+    if term is None:
+        axes.spines["bottom"].set_visible(False)
+        axes.grid(False)
+        return
+    x = np.union1d(np.linspace(*span, 400), np.clip(term.center + term.width * np.linspace(-4, 4, 81), *span))
+    y = np.exp(-((x - term.center) ** 2) / (2 * term.width**2))  # Eq. (14)
+    axes.fill_between(x, y, color=BLUE, alpha=0.25, linewidth=0)
+    axes.plot(x, y, color=BLUE, linewidth=1.2)
+    if span[0] <= term.center <= span[1]:
+        axes.vlines(term.center, 0, 1, color=BLUE, linewidth=0.8, linestyle=":")
+    _say(axes, f"{term.center:.3g} ± {term.width:.3g}")
+
+
+def _draw_output(axes: "Axes", output: float, limits: Range) -> None:
+    low, high = min(limits[0], 0.0), max(limits[1], 0.0)
+    margin = 0.05 * (high - low)
+    axes.set(xlim=(low - margin, high + margin), ylim=(0, 1.5), yticks=[])
+    axes.spines["left"].set_visible(False)
+    axes.barh(0.45, output, height=0.5, color=RED)
+    axes.vlines(0, 0, 0.9, color=GREY, linewidth=0.8)
+    _say(axes, f"{output:+.3g}")
+
+
+def _say(axes: "Axes", what: str) -> None:
+    axes.text(0.5, 1, what, transform=axes.transAxes, ha="center", va="top", fontsize="x-small", color=GREY)
+
+
+def _label(panels: "Iterable[Axes]", what: str, unit: str) -> None:
+    """Numbers below the last panel only."""
+    from matplotlib.ticker import FuncFormatter
+
+    column = list(panels)
+    if not column:
+        return
+    for axes in column[:-1]:
+        axes.tick_params(axis="x", labelbottom=False, length=0)
+    column[-1].spines["bottom"].set_visible(True)
+    column[-1].locator_params(axis="x", nbins=3)
+    column[-1].tick_params(axis="x", labelsize="small")
+    column[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    column[-1].set_xlabel(with_unit(what, unit), fontsize="small")
+    column[0].set_title(what, fontsize="small")
+
+
+def _number(column: "Iterable[Axes]", rows: Sequence[_Row]) -> None:
+    several = len({row.action for row in rows}) > 1
+    for axes, row in zip(column, rows, strict=True):
+        said = f"{row.action},\nrule {row.number}" if several else f"rule {row.number}"
+        axes.set_ylabel(said, rotation=0, ha="right", va="center", fontsize="small")

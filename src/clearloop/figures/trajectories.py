@@ -1,0 +1,172 @@
+"""Trajectories of one or more controllers: states with their setpoints, actions with their limits."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.evaluation import Evaluation, Trajectory
+from clearloop.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SETTINGS, with_unit
+from clearloop.task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
+
+
+def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
+    """One panel for each state and action; `trajectories` by what to call them."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    first = next(iter(trajectories.values()))
+    task = first.task
+    names = (*task.state_names, *task.action_names)
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=(7.5, 1.15 * len(names) + 0.9), layout="constrained")
+        panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+        for panel, name in zip(panels, names, strict=True):
+            for (label, trajectory), colour in zip(trajectories.items(), cycle(COLOURS), strict=False):
+                _draw(panel, trajectory, name, label, colour)
+            panel.set_ylabel(_title(task, name), rotation=0, ha="right", va="center")
+            panel.margins(x=0)
+        figure.align_ylabels(panels)
+        panels[-1].set_xlabel("time (s)")
+        if len(trajectories) > 1:
+            panels[0].legend(loc="upper right", ncols=3)
+    return figure
+
+
+def _title(task: Task, name: str) -> str:
+    unit = task.states[name].unit if name in task.states else task.actions[name].unit
+    return with_unit(name, unit, between="\n")
+
+
+def _draw(panel: Any, trajectory: Trajectory, name: str, label: str, colour: str) -> None:
+    task = trajectory.task
+    time = np.arange(trajectory.states.shape[1]) * task.dt
+    if name in task.states:
+        j = task.state_names.index(name)
+        for number, member in enumerate(trajectory.states):
+            panel.plot(time, member[:, j], color=colour, lw=1.3, label=None if number else label)
+        if name in task.setpoints:
+            panel.step(time[:-1], trajectory.setpoints[:, j], where="post", color=GREY, lw=1, ls="--")
+        return
+    a = task.action_names.index(name)
+    for member in trajectory.actions:
+        panel.step(time[:-1], member[:, a], where="post", color=colour, lw=1)
+    for limit in task.action_limits[a]:
+        panel.axhline(limit, color=GREY, lw=1, ls=":")
+
+
+# Which starts each controller saves, at what cost, and which it loses.
+
+COLUMNS = 3
+Floats = NDArray[np.float64]
+
+
+class Outcomes(NamedTuple):
+    """Of one controller, from N starts."""
+
+    penalties: Floats
+    """[N]"""
+    failed: NDArray[np.bool_]
+    """[N]"""
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> "Outcomes":
+        """The mean over members; failed where most of them do."""
+        return cls(evaluation.penalties.mean(axis=0), evaluation.failed.mean(axis=0) > 0.5)
+
+
+def draw_start_maps(
+    task: Task, starts: Floats, outcomes: Mapping[str, Outcomes], *, over: Sequence[str] = ()
+) -> "Figure":
+    """A map for each controller, with the same colours, over two states: `over`, or the first two that vary.
+
+    `starts`: [N, S]. Where only one state varies, its penalties; other states that vary are not told apart.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    plane = [task.state_names.index(name) for name in over] or _free(starts)[:2]
+    columns = 2 if len(outcomes) == 4 else min(COLUMNS, len(outcomes))
+    rows = -(-len(outcomes) // columns)
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=(min(7.5, 3.2 * columns + 1.1), 2.6 * rows + 0.5), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        norm = _norm(outcomes.values())
+        mapped = None
+        for axes, (name, outcome) in zip(grid.flat, outcomes.items(), strict=False):
+            lost = 100 * outcome.failed.mean()
+            title = f"{_shortened(name)}\npenalty {outcome.penalties.mean():.4g}, {lost:.3g} % lost"
+            axes.set_title(title, fontsize="small")
+            if len(plane) == 2:
+                mapped = _draw_map(axes, starts[:, plane], outcome, norm) or mapped
+            else:
+                _draw_line(axes, starts[:, plane[0]] if plane else np.zeros(len(starts)), outcome)
+        _label(grid, task, plane)
+        for axes in list(grid.flat)[len(outcomes) :]:
+            axes.set_axis_off()
+        if mapped is not None:
+            figure.colorbar(mapped, ax=grid, label="penalty where saved (no unit)", shrink=0.8, pad=0.01)
+        _explain(figure)
+    return figure
+
+
+def _free(starts: Floats) -> list[int]:
+    return np.flatnonzero(np.ptp(starts, axis=0) > 0).tolist()
+
+
+def _norm(outcomes: Any) -> Any:
+    """Of what is saved, by any: what is lost costs so much more that nothing else could be told apart."""
+    from matplotlib.colors import Normalize
+
+    saved = np.concatenate([outcome.penalties[~outcome.failed] for outcome in outcomes])
+    return Normalize(saved.min(), saved.max()) if saved.size else Normalize(0, 1)
+
+
+def _draw_map(axes: "Axes", points: Floats, outcome: Outcomes, norm: Any) -> Any:
+    """What the colour bar is for; None where nothing is saved."""
+    size = float(np.clip(9_000 / len(points), 3, 60))  # square points, of which so many cover a panel
+    saved, lost = points[~outcome.failed], points[outcome.failed]
+    axes.scatter(lost[:, 0], lost[:, 1], s=1.5 * size, color=RED, marker="x", linewidth=0.8, zorder=3)
+    if not len(saved):
+        return None
+    penalties = outcome.penalties[~outcome.failed]
+    return axes.scatter(
+        saved[:, 0], saved[:, 1], s=size, c=penalties, norm=norm, cmap="viridis", linewidth=0, zorder=2
+    )
+
+
+def _draw_line(axes: "Axes", starts: Floats, outcome: Outcomes) -> None:
+    saved, lost = ~outcome.failed, outcome.failed
+    axes.plot(starts[saved], outcome.penalties[saved], ".", color="black", markersize=4)
+    axes.plot(starts[lost], outcome.penalties[lost], "x", color=RED, markersize=4)
+
+
+def _label(grid: Any, task: Task, plane: Sequence[int]) -> None:
+    titles = [with_unit(task.state_names[j], task.states[task.state_names[j]].unit) for j in plane]
+    across, up = [*(titles or ["the one start (no unit)"]), "penalty (no unit)"][:2]
+    for axes in grid.flat:
+        axes.tick_params(labelsize="small")
+    for axes in grid[:, 0]:
+        axes.set_ylabel(up, fontsize="small")
+    for axes in grid[-1]:
+        axes.set_xlabel(across, fontsize="small")
+
+
+def _explain(figure: "Figure") -> None:
+    from matplotlib.lines import Line2D
+
+    style: dict[str, Any] = {"linestyle": "none", "markersize": 5}
+    handles = [Line2D([], [], marker="x", color=RED, **style)]
+    figure.legend(handles, ["lost: the start ends in failure"], loc="outside lower center", fontsize="small")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 32 else f"{name[:31]}…"

@@ -1,0 +1,169 @@
+"""What the card of a controller says, from the formula to the signatures."""
+
+import base64
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from clearloop.controllers import Fuzzy
+from clearloop.errors import ClearloopError
+from clearloop.expression import Expression, to_text
+from clearloop.figures.rules import draw_rules, ranges_of
+from clearloop.files import whole_file
+from clearloop.pages.formulas import Formula, equations
+from clearloop.pages.report import render
+from clearloop.pages.sections import (
+    Card,
+    Cell,
+    Section,
+    Subject,
+    Table,
+    as_svg,
+    costs,
+    coverage,
+    evidence,
+    examine,
+    gains,
+    robustness,
+    small_deviations,
+    starts,
+    table,
+)
+from clearloop.pages.words import (
+    Said,
+    explain_parts,
+    number,
+    rounded,
+    sentences,
+)
+from clearloop.runs import RunDirectory
+
+LONGEST = 36  # characters of a term that is typeset
+
+
+def contents(file: Path, run: RunDirectory) -> Card:
+    """Of the controller in this file, with what its run knows. Some seconds."""
+    subject = examine(file, run)
+    controller, task = subject.controller, subject.task
+    above = (*_warnings(subject), *_parts(subject), *_rules(subject))
+    left = gains(subject), starts(subject), coverage(subject)
+    right = small_deviations(subject), robustness(subject), costs(subject)
+    kind = f"{controller.kind}, complexity {controller.complexity}"
+    return Card(
+        title=f"Controller {subject.name}",
+        kind=f"{kind} · task {task.name} · run {run.path.name}",
+        name=controller.name or "",
+        equations=equations(controller),
+        lines=_lines(subject),
+        rows=((above,), (left, right), ((evidence(subject),),)),
+    )
+
+
+def _warnings(subject: Subject) -> list[Section]:
+    doubts = [sentences(doubt["message"]) for doubt in subject.description.get("doubts", [])]
+    return [Section("By force: this data cannot support a controller", tuple(doubts))] if doubts else []
+
+
+def _lines(subject: Subject) -> tuple[str, ...]:
+    controller, task = subject.controller, subject.task
+    units = [f"{name} in {unit}" for name, unit in controller.units.items() if unit]
+    every = f"A new action every {controller.dt or task.dt:g} s"
+    words = [*controller.limit_words(), *controller.setpoint_words()]
+    said = [f"{', '.join(units)}." if units else "", f"{every}.", *words]
+    return (" ".join(line for line in said if line),)
+
+
+def _parts(subject: Subject) -> list[Section]:
+    controller, found = subject.controller, []
+    for action in controller.actions:
+        said = list(explain_parts(controller, action, subject.experience))
+        usual, long = any(one.usual for one in said), any(_is_long(one.what) for one in said)
+        unit = controller.unit(action).strip()
+        header = [
+            "",
+            "what it does",
+            *([f"in most of the log{f' ({unit})' if unit else ''}"] if usual else []),
+        ]
+        of = f" of {action}" if len(controller.actions) > 1 else ""
+        found.append(
+            Section(
+                f"What each part{of} does",
+                table=table(
+                    header,
+                    [_row(one, usual) for one in said],
+                    numbers=[2] if usual else [],
+                    widths=["2fr" if long else "auto", "3fr", "auto"][: len(header)],
+                ),
+                notes=("In most of the log: what it adds in nine of ten logged rows.",) if usual else (),
+            )
+        )
+    return found
+
+
+def _is_long(what: Expression | str) -> bool:
+    """Too long for one line of its column: then it is text, which breaks."""
+    return not isinstance(what, str) and len(to_text(what)) > LONGEST
+
+
+def _typeset(what: Expression | str) -> str | Formula:
+    if isinstance(what, str):
+        return what
+    return rounded(to_text(what)) if _is_long(what) else Formula.of(what)
+
+
+def _row(said: Said, usual: bool) -> list[str | Cell]:
+    row: list[str | Cell] = [
+        Cell(_typeset(said.what)),
+        Cell(said.does, indent=said.level, strong=said.does.endswith(":")),
+    ]
+    if usual:
+        row.append(" … ".join(number(end, 3) for end in said.usual) if said.usual else "")
+    return row
+
+
+def _rules(subject: Subject) -> list[Section]:
+    if not isinstance(subject.controller, Fuzzy):
+        return []
+    figure = draw_rules(subject.controller, subject.task, ranges_of(subject.batch, subject.task))
+    caption = "Where each rule fits, feature by feature over the logged range, and what it asks for alone."
+    return [Section("The rules", figure=as_svg(figure), caption=caption)]
+
+
+# A card as files: one page for a browser, and a PDF. Both are the same bytes for the same inputs.
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_card(card: Card, path: Path) -> None:
+    """HTML or PDF, by the ending of its name."""
+    kind = path.suffix.lower()
+    if kind not in (".html", ".pdf"):
+        raise ClearloopError(f"{path}: expected a name that ends in .html or .pdf")
+    content = to_html(card).encode() if kind == ".html" else to_pdf(card)
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def to_html(card: Card) -> str:
+    """One file with everything in it. What comes from users' files is escaped."""
+    return render(TEMPLATES / "card.html", {"card": card}, picture=_picture, shares=_shares)
+
+
+def to_pdf(card: Card) -> bytes:
+    """By Typst, whose fonts come with it; others are used only for letters that these do not have."""
+    import typst
+
+    source, data = (TEMPLATES / "card.typ").read_bytes(), json.dumps(asdict(card), ensure_ascii=False)
+    made = typst.compile(source, sys_inputs={"card": data}, format="pdf")
+    assert isinstance(made, bytes)  # noqa: S101 - one document, not pages
+    return made
+
+
+def _shares(table: Table) -> list[int]:
+    """Of columns that share what room the others leave, in percent; 0 for the others."""
+    parts = [float(width.removesuffix("fr")) if width != "auto" else 0.0 for width in table.widths]
+    return [round(98 * part / sum(parts)) if part else 0 for part in parts]
+
+
+def _picture(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"

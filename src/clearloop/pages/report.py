@@ -1,0 +1,493 @@
+"""What the report of a run says, gathered from its directory: plain data for the template."""
+
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from markupsafe import Markup
+
+from clearloop.controllers import Controller, Fuzzy, load
+from clearloop.data import Batch, check
+from clearloop.data.findings import Report
+from clearloop.diagnosis import Diagnosis, Linearisation, diagnose
+from clearloop.evaluation import simulate
+from clearloop.figures.model import draw_quality
+from clearloop.figures.progress import draw_progress, draw_tuning
+from clearloop.figures.rules import draw_rules, ranges_of
+from clearloop.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, as_image
+from clearloop.figures.trajectories import Outcomes, draw_start_maps, draw_trajectories
+from clearloop.files import whole_file
+from clearloop.methods.registry import METHODS
+from clearloop.pages.formulas import typeset
+from clearloop.pages.words import (
+    beware,
+    compared,
+    cost_of,
+    format_penalty,
+    headline,
+    kept,
+    percent,
+    planned,
+    rounded,
+    sentences,
+    with_error,
+)
+from clearloop.plants.scenarios import Scenarios
+from clearloop.runs import Entry, Front, Ledger, RunDirectory, Trusted, read_trust
+from clearloop.runs.directory import changed_settings, settings_of
+from clearloop.runs.learning import read_tuning
+from clearloop.surrogate import Quality, Surrogate, assess
+from clearloop.task import Task
+
+# What the report says of each controller, when it is opened.
+
+SEED = 0  # of the noise: the same for all controllers
+
+Facts = list[tuple[str, str]]
+
+
+def details(
+    front: Front,
+    controllers: Sequence[Controller],
+    task: Task,
+    batch: Batch,
+    surrogate: Surrogate,
+    trusted: Mapping[str, Trusted],
+) -> Iterator[dict[str, Any]]:
+    """Of one after the other: some seconds each."""
+    for entry, controller in zip(front.entries, controllers, strict=True):
+        found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(SEED))
+        yield {
+            "controller": entry.controller,
+            "method": entry.method,
+            "kind": controller.kind,
+            "complexity": entry.complexity,
+            "summary": rounded(entry.formula),
+            "formula": typeset(controller),
+            "words": "\n".join(rounded(line) for line in controller.words()),
+            "diagnosis": found,
+            "facts": [*_costs(entry), *_trust(trusted.get(entry.controller)), *_behaviour(found)],
+            "warnings": trusted[entry.controller].warnings if entry.controller in trusted else [],
+            "robustness": _robustness(found),
+            "figures": _figures(entry, controller, found, task, batch, surrogate),
+        }
+
+
+def _costs(entry: Entry) -> Facts:
+    facts = [("promised by the model", f"penalty {with_error(entry.penalty_model, entry.penalty_model_se)}")]
+    if entry.penalty_system is not None:
+        facts.append(("on the plant", f"penalty {with_error(entry.penalty_system, entry.penalty_system_se)}"))
+    if entry.failures_system is not None:
+        facts.append(("starts that fail", percent(entry.failures_system)))
+    return facts
+
+
+def _trust(row: Trusted | None) -> Facts:
+    if row is None:
+        return []
+    facts = []
+    if row.spread is not None:
+        facts.append(
+            ("the models differ by", f"{row.spread:.2g}, the standard deviation over those that judge")
+        )
+    if row.from_log is not None:
+        facts.append(("promised from the log's own rows", f"penalty {format_penalty(row.from_log)}"))
+    return facts
+
+
+def _behaviour(found: Diagnosis) -> Facts:
+    facts = []
+    if found.linearisation is not None:
+        facts.append(("close to its rest", repr(found.linearisation)))
+    for step in found.steps:
+        time = step.settling_time
+        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
+        error = f"{step.integral_error:.3g} {step.unit} s".replace("  ", " ")
+        said = f"{settled}, overshoot {step.overshoot:.3g} %, integral of the absolute error {error}"
+        facts.append((f"a step of {step.state} by {step.size:g} {step.unit}".rstrip(), said))
+    if found.coverage is not None:
+        facts.append(("outside the logged region", f"{100 * found.coverage.outside:.1f} % of visited states"))
+    return facts + [(f"no {what}", why) for what, why in found.left_out.items()]
+
+
+def _robustness(found: Diagnosis) -> list[dict[str, str]]:
+    if found.robustness is None:
+        return []
+    calm = found.robustness
+    undisturbed = {"name": "nothing", "penalty": f"{calm.penalty:.2f}", "failures": percent(calm.failures)}
+    return [undisturbed] + [
+        {
+            "name": one.name,
+            "penalty": f"{one.penalty:.2f} ({one.change:+.2f} ± {one.standard_error:.2f})",
+            "failures": percent(one.failures),
+        }
+        for one in calm.disturbed
+    ]
+
+
+def _figures(
+    entry: Entry, controller: Controller, found: Diagnosis, task: Task, batch: Batch, surrogate: Surrogate
+) -> list[dict[str, Any]]:
+    model = None if task.simulated and task.scorable else surrogate
+    where = "on the plant" if model is None else "on the model"
+    if task.start_box is None:
+        row = _telling_row(task, batch)
+        said = f"row {row + 1:,} of the log"
+        scenario = Scenarios.logged(task, batch, np.array([row]))
+        trajectory = simulate(controller, task, surrogate=model, scenario=scenario)
+    else:
+        start = _telling_start(task)
+        said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
+        trajectory = simulate(controller, task, surrogate=model, start=start)
+    figures = [(draw_trajectories({entry.controller: trajectory}), f"One run {where} from {said or 'rest'}.")]
+    where = f"on the {'plant' if found.on == 'system' else 'model'}"
+    if found.starts is not None:
+        outcome = Outcomes(found.starts.penalties, found.starts.failed)
+        drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})
+        figures.append((drawn, f"Starts that it saves and loses {where}."))
+    if isinstance(controller, Fuzzy):
+        figures.append((draw_rules(controller, task, ranges_of(batch, task)), "Its rules."))
+    return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
+
+
+def _telling_start(task: Task) -> dict[str, float]:
+    """Halfway to the corner of the box of starts."""
+    full = task.unveiled
+    assert full.start_box is not None  # noqa: S101
+    point = full.start_box.mean(axis=1) + np.ptp(full.start_box, axis=1) / 4
+    return {name: float(value) for name, value in zip(full.state_names, point, strict=True) if value}
+
+
+def _telling_row(task: Task, batch: Batch) -> int:
+    """Of the log: before its largest change of a setpoint, if there is one."""
+    if batch.setpoints is None:
+        return 0
+    changes = np.abs(np.diff(batch.setpoints, axis=0)).sum(axis=1) * (np.diff(batch.episodes) == 0)
+    row = max(0, int(changes.argmax()) - task.horizon // 5)
+    return row if batch.episodes[row] == batch.episodes[int(changes.argmax())] else int(changes.argmax())
+
+
+# Four lights beside the answer: whether to believe it, with the reason in words.
+
+Grade = Literal["good", "fair", "poor"]
+SIGNS: dict[Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
+REASONS = 2  # of the verdict on the model; all of them stand further down
+KEPT, NEARLY = 0.05, 0.15  # how far plant and promise may be apart
+FEW, MANY = 0.05, 0.2  # share of the starts that a disturbance may cost
+DEARER, TWICE = 0.25, 1.0  # how much more of the penalty
+
+
+class Light(NamedTuple):
+    name: str
+    grade: Grade
+    text: str
+
+    @property
+    def sign(self) -> str:
+        return SIGNS[self.grade]
+
+
+def lights(front: Front, examined: Report, quality: Quality, pick: Diagnosis) -> list[Light]:
+    found = [_data(examined), Light("The model", quality.verdict, sentences(*quality.reasons[:REASONS]))]
+    return [*found, _promise(front), *_calm(pick)]
+
+
+def _data(examined: Report) -> Light:
+    grade: Grade = "good" if examined.severity in ("ok", "note") else "fair"
+    return Light("The data", "poor" if examined.severity == "problem" else grade, examined.verdict)
+
+
+def _promise(front: Front) -> Light:
+    pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
+    if not pairs:
+        return Light("The promise", "fair", "There is no plant to test it on: it is what the model says.")
+    apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
+    return Light("The promise", _graded(apart, KEPT, NEARLY), sentences(kept(front)))
+
+
+def _calm(pick: Diagnosis) -> list[Light]:
+    """What the worst of the disturbances does to the pick."""
+    if pick.robustness is None:
+        return []
+    before = pick.robustness
+    worst = max(before.disturbed, key=lambda one: (one.failures, one.penalty))
+    lost, dearer = worst.failures - before.failures, worst.change / max(abs(before.penalty), 1e-9)
+    fails = f"{percent(worst.failures)} of the starts fail, not {percent(before.failures)}"
+    costs = f"it costs {100 * dearer:.0f} % more" if dearer > 0 else "it costs no more"
+    said = f"with {worst.name} {costs}, and {fails if lost > 0 else 'no more starts fail'}"
+    grade = max(_graded(lost, FEW, MANY), _graded(dearer, DEARER, TWICE), key=list(SIGNS).index)
+    return [Light("Disturbed", grade, sentences(said, *_small_deviations(pick.linearisation)))]
+
+
+def _small_deviations(found: Linearisation | None) -> Iterator[str]:
+    if found is not None:
+        holds = found.at_rest and found.smooth
+        yield f"close to its rest it is {found!r}" if holds else f"it {found!r}"
+
+
+def _graded(value: float, good: float, fair: float) -> Grade:
+    return "good" if value <= good else "fair" if value <= fair else "poor"
+
+
+# The front as a chart of a web page: where every point, tick and label goes, in a box of fixed size.
+#
+# Both axes are logarithmic where that is possible: penalties and complexities of one front span decades.
+
+WIDTH, HEIGHT = 640, 400
+LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
+COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
+SHAPES = ("circle", "square", "triangle", "diamond", "cross")
+MOST_TICKS = 6
+DECADE = 10.0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values to places."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+
+    @classmethod
+    def of(cls, values: Sequence[float], first: float, last: float) -> "Scale":
+        """With some air on both sides."""
+        low, high = min(values), max(values)
+        if low <= 0:  # no logarithm
+            low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+            return cls(low, high, first, last)
+        return cls(low / 1.12, high * 1.12, first, last)
+
+    @property
+    def _decades(self) -> bool:
+        return self.low > 0
+
+    def __call__(self, value: float) -> float:
+        low, high, value = (math.log(x) if self._decades else x for x in (self.low, self.high, value))
+        return round(self.first + (self.last - self.first) * (value - low) / (high - low), 1)
+
+    def ticks(self, *, whole: bool = False) -> list[float]:
+        """Round numbers, or even `whole` ones; a few."""
+        from matplotlib.ticker import MaxNLocator
+
+        if not self._decades or self.high < DECADE * self.low:
+            ticks = MaxNLocator(MOST_TICKS, integer=whole).tick_values(self.low, self.high)
+            return [float(tick) for tick in ticks if self.low <= tick <= self.high]
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+            ticks = [digit * 10.0**power for power in powers for digit in digits]
+            inside = [tick for tick in ticks if self.low <= tick <= self.high]
+            if len(inside) <= MOST_TICKS + 2:
+                break
+        return inside
+
+
+def chart(front: Front) -> dict[str, Any]:
+    """Places and words for the template."""
+    costs = [cost_of(entry) for entry in front.entries]
+    known = [row for row in front.published if row.in_paper]
+    tested = front.entries[0].penalty_system is not None
+    lines = [(row.penalty_system if tested else row.penalty_model) for row in known]
+    x = Scale.of([entry.complexity for entry in front.entries], LEFT, WIDTH - RIGHT)
+    y = Scale.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
+    methods = {
+        name: {"colour": COLOURS[n % len(COLOURS)], "shape": SHAPES[(n + n // len(COLOURS)) % len(SHAPES)]}
+        for n, name in enumerate(dict.fromkeys(entry.method for entry in front.entries))
+    }
+    points = [
+        {
+            "id": entry.controller,
+            "x": x(entry.complexity),
+            "y": y(cost),
+            "promised": y(entry.penalty_model) if tested else None,
+            **methods[entry.method],
+            "pick": i == front.pick,
+            "label": f"{entry.controller}: {entry.method}, complexity {entry.complexity}, penalty"
+            f" {format_penalty(cost)}",
+        }
+        for i, (entry, cost) in enumerate(zip(front.entries, costs, strict=True))
+    ]
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": WIDTH - RIGHT,
+        "top": TOP,
+        "bottom": HEIGHT - BOTTOM,
+        "points": points,
+        "x_ticks": [{"at": x(tick), "text": f"{tick:.10g}"} for tick in x.ticks(whole=True)],
+        "y_ticks": [{"at": y(tick), "text": f"{tick:.10g}"} for tick in y.ticks()],
+        "known": [
+            {"y": y(line), "title": f"{row.title} {format_penalty(line)}"}
+            for row, line in zip(known, lines, strict=True)
+        ],
+        "methods": [{"name": name, **look} for name, look in methods.items()],
+        "where": "on the plant" if tested else "as promised by the model",
+    }
+
+
+T = TypeVar("T")
+Progress = Callable[[float], None]
+
+
+def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, Any]:
+    """`progress` is told the share that is done."""
+    description, front = run.describe(), Front.read(run)
+    task = run.task()
+    batch = Batch.load(run.path / "batch.parquet", task)
+    surrogate = Surrogate.load(run.path / "surrogate", task)
+    examined, quality = check(batch, task), assess(surrogate, surrogate.split(batch)[1])
+    controllers = [load(run.path / "controllers" / f"{entry.controller}.json") for entry in front.entries]
+    rows, before = read_trust(run, description)
+    trusted = {row.controller: row for row in rows}
+    opened = _followed(
+        details(front, controllers, task, batch, surrogate, trusted), len(controllers), progress
+    )
+    pick = front.entries[front.pick]
+    return {
+        "task": task,
+        "headline": headline(front, rows, before),
+        "doubts": [sentences(doubt["message"]) for doubt in description.get("doubts", [])],
+        "before": sentences(f"the log itself: {compared(trusted.get(pick.controller), before)}")
+        if before.text
+        else "",
+        "beware": [sentences(warning) for warning in beware(rows)],
+        "pick": {
+            "controller": pick.controller,
+            "formula": typeset(controllers[front.pick]),
+            "reason": sentences(description["pick"]["reason"]),
+        },
+        "units": _units(task, controllers[front.pick]),
+        "lights": lights(front, examined, quality, opened[front.pick]["diagnosis"]),
+        "chart": chart(front),
+        "controllers": opened,
+        "tested": pick.penalty_system is not None,
+        "table": _table(front, trusted),
+        "notes": [sentences(planned(front, i)) for i in front.planners],
+        "data": {"summary": examined.summary, "findings": examined.findings},
+        "model": {
+            "text": sentences(f"{surrogate!r}: {quality.verdict}", *quality.reasons),
+            "image": as_image(draw_quality(quality), "Errors of the model"),
+        },
+        "progress_image": as_image(draw_progress(Ledger(run).progress), "Progress of the search"),
+        "tuning_image": _tuning(run, task),
+        "again": _again(description),
+    }
+
+
+def _followed(parts: Iterator[T], total: int, progress: Progress | None) -> list[T]:
+    found = []
+    for part in parts:
+        found.append(part)
+        if progress:
+            progress(len(found) / total)
+    return found
+
+
+def _tuning(run: RunDirectory, task: Task) -> Markup | None:
+    courses = read_tuning(run)
+    return as_image(draw_tuning(courses, task), "Trials of gains") if courses else None
+
+
+def _units(task: Task, controller: Controller) -> str:
+    """`force in N, limited to -10 … 10; theta in rad; …`"""
+    said, controller = [], controller.for_task(task)
+    for name, action in task.actions.items():
+        words = controller.range_of(name).words("")
+        said.append(f"{name}{f' in {action.unit}' if action.unit else ''}, {words}")
+    said += [f"{name} in {state.unit}" for name, state in task.states.items() if state.unit]
+    return "; ".join(said) + "."
+
+
+def _table(front: Front, trusted: Mapping[str, Trusted]) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "id": entry.controller,
+            "published": False,
+            "method": entry.method,
+            "complexity": entry.complexity,
+            "promised": with_error(entry.penalty_model, entry.penalty_model_se),
+            "system": with_error(entry.penalty_system, entry.penalty_system_se)
+            if entry.penalty_system is not None
+            else "",
+            "failures": percent(entry.failures_system) if entry.failures_system is not None else "",
+            "outside": _outside(trusted.get(entry.controller)),
+            "formula": rounded(entry.formula),
+        }
+        for entry in front.entries
+    ]
+    rows += [
+        {
+            "id": "published",
+            "published": True,
+            "method": known.title,
+            "complexity": "",
+            "promised": format_penalty(known.penalty_model),
+            "system": format_penalty(known.penalty_system),
+            "failures": percent(known.failures_system),
+            "outside": "",
+            "formula": "",
+        }
+        for known in front.published
+    ]
+    return rows
+
+
+def _outside(row: Trusted | None) -> str:
+    return "" if row is None or row.outside is None else percent(row.outside)
+
+
+def _again(description: dict[str, Any]) -> dict[str, Any]:
+    asked = description["asked"]
+    words = ["clearloop", "learn", asked["task"]]
+    words += [word for file in asked["data"] for word in ("--data", file)]
+    words += [word for method in asked["methods"] for word in ("--method", method)]
+    words += ["--budget", str(asked["budget"]), "--track", asked["track"], "--seed", str(asked["seed"])]
+    words += ["--value", asked["value"]] if asked["value"] != "model" else []
+    for method, settings in asked["methods"].items():
+        default = settings_of(METHODS[method]()) if method in METHODS else settings
+        changed = changed_settings(settings, default)
+        words += [word for setting in changed for word in ("--set", f"{method}.{setting}")]
+    words += ["--force"] if description.get("doubts") else []
+    facts = [
+        ("begun", description.get("begun", "not said")),
+        ("data", f"{description['data']['summary']}, SHA-256 {description['data']['fingerprint']}"),
+        ("versions", ", ".join(f"{name} {version}" for name, version in description["versions"].items())),
+    ]
+    for method, settings in asked["methods"].items():
+        facts.append((f"settings of {method}", ", ".join(f"{k} = {v}" for k, v in settings.items())))
+    facts += [(f"{method} was left out", why) for method, why in description.get("left_out", {}).items()]
+    return {"command": shlex.join(words), "facts": facts}
+
+
+# `report.html`: one file that a browser opens from the disk, with no network and no server.
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_report(run: RunDirectory, progress: Progress | None = None) -> Path:
+    """Of a finished run. `progress` is told the share that is done."""
+    file, page = run.path / "report.html", render(TEMPLATES / "report.html", contents(run, progress))
+    with whole_file(file) as out:
+        out.write(page.encode())
+    return file
+
+
+def render(template: Path, values: dict[str, Any], **filters: Callable[[Any], Any]) -> str:
+    """A page; it may include what stands beside it. What comes from users' files is escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(template.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= filters
+    return environment.get_template(template.name).render(values)

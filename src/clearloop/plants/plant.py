@@ -1,0 +1,150 @@
+"""A task's plant and reward for the engine."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.errors import ClearloopError
+from clearloop.expression import Expression, variables
+from clearloop.kernels.engine import System, roll_out
+from clearloop.kernels.layout import DERIVATIVE, FORMULA, SEQUENCE, Dynamics, Job, Networks, Policies, Reward
+from clearloop.programs import frame_slot, lower_programs, lower_ways, unbounded
+from clearloop.task import Task
+from clearloop.task.plant import one_step_on
+from clearloop.task.tables import to_levels
+
+
+def task_window(task: Task) -> int:
+    """Observations that the engine keeps for a task, the present one included.
+
+    Its history, or more, if its own formulas look back further.
+    """
+    ahead = map(one_step_on, _derived(task).values())
+    formulas = (*_judgements(task), *task.plant_derivatives.values(), *ahead)
+    lags = (v.lag or 0 for formula in formulas for v in variables(formula))
+    return max(task.history, 1 + max(lags, default=0))
+
+
+def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None) -> System:
+    """The plant of a task file, with its reward, over the states of the task unveiled.
+
+    `history`: observations in the window.
+    """
+    if not task.simulated:
+        raise ClearloopError(f"task '{task.name}' has no [plant] with equations")
+    task = task.unveiled
+    dynamics = Dynamics(
+        kind=DERIVATIVE,
+        **lower_ways(task, task.plant_derivatives, _derived(task), dtype, history),
+        networks=empty_networks(dtype),
+        substeps=task.substeps,
+        dt=task.dt,
+        bounds=unbounded(len(task.states)),
+        absorbing=True,
+        on_failure=np.array([task.on_failure.get(name, np.nan) for name in task.state_names], dtype),
+    )
+    return System(dynamics, lower_reward(task, dtype, history), members=1)
+
+
+def _derived(task: Task) -> dict[str, Expression]:
+    """Of the plant's states that are not integrated, in the order in which they follow from each other."""
+    return task.plant_next | task.plant_observed | task.derived
+
+
+def lower_reward(task: Task, dtype: Any, history: int | None = None) -> Reward:
+    """The reward and the failure condition that a task file gives."""
+    if task.reward_expression is None:
+        what = "gives no formula for its reward: it has to be learned from a log"
+        raise ClearloopError(f"task '{task.name}' {what}")
+    return lower_judgements(_judgements(task), task, dtype, history)
+
+
+def lower_judgements(
+    formulas: Sequence[Expression], task: Task, dtype: Any, history: int | None = None
+) -> Reward:
+    """A reward and, if there are two formulas, when it fails."""
+    code, operand, spans = lower_programs(formulas, frame_slot(task, history), dtype)
+    return Reward(
+        kind=FORMULA,
+        code=code,
+        operand=operand,
+        spans=np.append(spans, spans[-1:])[:3],
+        networks=empty_networks(dtype),
+        levels=np.zeros(0, dtype),
+        failing=np.zeros(0, np.bool_),
+    )
+
+
+def _judgements(task: Task) -> list[Expression]:
+    return [formula for formula in (task.reward_expression, task.failure_condition) if formula is not None]
+
+
+def empty_networks(dtype: Any) -> Networks:
+    none = np.zeros(0, np.int64)
+    return Networks(numbers=np.zeros(0, dtype), total=1, sizes=none, activations=none)
+
+
+# Actions that stand fixed, as a population for the engine.
+
+
+def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
+    """`actions`: [N, T, A], for each of N starts its own."""
+    return Policies(
+        kind=SEQUENCE,
+        numbers=actions.reshape(len(actions), -1),
+        sizes=np.zeros(0, np.int64),
+        code=np.zeros(0, np.int32),
+        operand=np.zeros(0),
+        spans=np.zeros((1, 1), np.int64),
+        limits=task.action_limits,
+        counts=task.action_counts,
+    )
+
+
+# The plant of a task, one control interval at a time.
+
+Floats = NDArray[np.float64]
+
+
+class Step(NamedTuple):
+    action: Floats
+    """[A] as it was applied: limited, and rounded to what the task allows"""
+    reward: float
+    failed: bool
+
+
+class Stepper:
+    """Remembers as much of an episode as the plant and its reward look back on."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self._states = task, len(task.unveiled.states)
+        self._history = task_window(task)
+        self._system = lower_plant(task, history=self._history)
+
+    def begin(self, start: Floats) -> None:
+        """From a state [S] of the task unveiled; before it the same, past actions 0."""
+        row = np.concatenate([start, np.zeros(len(self.task.actions))])
+        self._window = np.tile(row, (self._history, 1))
+
+    @property
+    def state(self) -> Floats:
+        """[S] of the task unveiled: what sensors show, and what they do not."""
+        return self._window[0, : self._states].copy()
+
+    def push(self, name: str, amount: float) -> None:
+        """Add to a state that the plant moves. What sensors show of it follows in the next step."""
+        self._window[0, self.task.unveiled.state_names.index(name)] += amount
+
+    def step(self, action: Floats, aims: Floats, script: Floats) -> Step:
+        """`action`: [A]; `aims`: [2, S], setpoints now and after it; `script`: [1, 2, D], as in a `Job`."""
+        chosen: Floats = to_levels(action, self.task.action_limits, self.task.action_counts)
+        self._window[0, self._states :] = chosen
+        flat = self._window.reshape(1, -1)
+        job = Job(flat, aims, self.task.discount, self._history, script, steps=1)
+        policies = fixed_actions(chosen[None, None], self.task)
+        moved = roll_out(policies, self._system, job, trajectories=True, workers=1)
+        row = np.concatenate([np.asarray(moved.states)[0, 0, 0, 1], np.zeros_like(chosen)])
+        self._window = np.vstack([row, self._window[:-1]])
+        return Step(chosen, float(np.asarray(moved.rewards)[0, 0, 0, 0]), bool(moved.failed[0, 0, 0]))

@@ -1,0 +1,347 @@
+"""The tasks that can be played, and the controllers that can drive them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from time import time
+from typing import Any
+
+from clearloop.controllers import Controller, Planner, load
+from clearloop.controllers.equation import Equation
+from clearloop.data import Batch
+from clearloop.errors import ClearloopError, quoted
+from clearloop.expression import to_text
+from clearloop.files import file_name, read_text, whole_file
+from clearloop.pages.words import headline, rounded
+from clearloop.published import published_for
+from clearloop.runs import Front, RunDirectory, read_trust
+from clearloop.runs.directory import read_table
+from clearloop.runs.learning import Found
+from clearloop.studio.guarding import RefusedError, checked_name, inside
+from clearloop.studio.session import Automatic, Driver, Recorder
+from clearloop.studio.stage import Stage
+from clearloop.task import Task, builtin_tasks
+
+# The folder of runs: what each came to, its front, its report.
+
+SILENT = 120.0  # seconds without a new file, after which a run that nobody here began is taken for dead
+STATUS = {"finished": "finished", "interrupted": "stopped", "refused": "failed"}
+
+
+class Runs:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    def free_name(self, task: str) -> str:
+        """`cartpole-3`: nothing has it yet."""
+        stem, number = file_name(task), 1
+        while (self.folder / f"{stem}-{number}").exists():
+            number += 1
+        return f"{stem}-{number}"
+
+    def report(self, name: str) -> Path:
+        path = inside(self.folder, checked_name(name, "a run"), "report.html")
+        if not path.is_file():
+            raise RefusedError(404, f"run '{name}' has no report")
+        return path
+
+    def list(self) -> list[dict[str, Any]]:
+        """JSON values, the newest first; what cannot be read is left out."""
+        found = []
+        for path in self.folder.glob("[A-Za-z0-9]*/run.json"):
+            try:
+                found.append(self.about(path.parent.name))
+            except (ClearloopError, OSError):
+                continue
+        return sorted(found, key=lambda one: str(one["when"]), reverse=True)
+
+    def about(self, name: str) -> dict[str, Any]:
+        """What one came to, as JSON values."""
+        file = inside(self.folder, checked_name(name, "a run"), "run.json")
+        try:
+            changed = file.stat().st_mtime
+        except OSError as error:
+            raise RefusedError(404, f"no run '{name}'") from error
+        if self._known.get(name, (0.0,))[0] != changed:
+            try:
+                self._known[name] = (changed, self._read(name, changed))
+            except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+                raise ClearloopError(f"run '{name}': damaged") from error
+        about = dict(self._known[name][1])
+        if about["status"] == "running":
+            silent = time() - _latest(file.parent) > SILENT
+            about |= {"status": "stopped" if silent else "running", "front": self._candidates(name)}
+        return about | {"report": f"/runs/{name}/report.html" if self._has_report(name) else None}
+
+    def _read(self, name: str, changed: float) -> dict[str, Any]:
+        run = RunDirectory(inside(self.folder, name))
+        description = run.describe()
+        status = STATUS.get(str(description["status"]), "running")
+        about: dict[str, Any] = {
+            "name": name,
+            "status": status,
+            "task": str(description["task"]["name"]),
+            "when": datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"),
+            "headline": f"clearloop {description['asked'].get('command')}",
+            "front": [],
+        }
+        if status == "failed":
+            about["headline"] = str(description["doubts"][0]["message"])
+        if status == "finished" and (run.path / "front.csv").exists():
+            front = Front.read(run)
+            about["headline"] = headline(front, *read_trust(run, description))
+            about["front"] = _front(front)
+        return about
+
+    def _has_report(self, name: str) -> bool:
+        try:
+            return self.report(name).is_file()
+        except ClearloopError:
+            return False
+
+    def _candidates(self, name: str) -> Sequence[dict[str, Any]]:
+        """What a search that is going on has found so far; nothing before the first, and after the end."""
+        try:
+            found = read_table(inside(self.folder, name, "candidates.csv"), Found)
+        except ClearloopError:
+            return []
+        return [
+            {
+                "controller": None,
+                "method": row.method,
+                "complexity": row.complexity,
+                "penalty_model": row.penalty,
+                "penalty_system": None,
+                "formula": rounded(row.formula),
+                "pick": False,
+            }
+            for row in found
+        ]
+
+
+def _front(front: Front) -> list[dict[str, Any]]:
+    return [
+        {
+            "controller": entry.controller,
+            "method": entry.method,
+            "complexity": entry.complexity,
+            "penalty_model": entry.penalty_model,
+            "penalty_system": entry.penalty_system,
+            "formula": rounded(entry.formula),
+            "pick": i == front.pick,
+        }
+        for i, entry in enumerate(front.entries)
+    ]
+
+
+def _latest(folder: Path) -> float:
+    """When something in it last changed. What is being written is hidden, and may be gone at any time."""
+    changed = [0.0]
+    for path in folder.glob("[!.]*"):
+        with suppress(OSError):
+            changed.append(path.stat().st_mtime)
+    return max(changed)
+
+
+LONGEST = 400  # characters of a formula, as it is listed
+
+
+class Catalog:
+    def __init__(self, runs: Runs, first: str = "cartpole") -> None:
+        """`first`: the task that is played first, a built-in name or a file."""
+        self._runs = runs
+        own = Stage(first, Task.load(first))
+        self.stages = {name: Stage(name, Task.load(name)) for name in builtin_tasks()}
+        if own.task.name not in self.stages or own.source != own.task.name:
+            self.stages[own.task.name] = own
+        self.first = own.task.name
+
+    def find(self, name: str) -> Stage:
+        """By the task's name; perhaps it can only be learned."""
+        if name not in self.stages:
+            raise ClearloopError(f"no task {quoted(name)}")
+        return self.stages[name]
+
+    def stage(self, name: str) -> Stage:
+        """One that can be played."""
+        stage = self.find(name)
+        if not stage.playable:
+            raise ClearloopError(f"task {quoted(name)} cannot be played: it needs a [plant] and [starts]")
+        return stage
+
+    def describe(self) -> list[dict[str, Any]]:
+        """JSON values."""
+        return [stage.describe() for stage in self.stages.values()]
+
+    def controllers(self, stage: Stage) -> list[dict[str, Any]]:
+        """All that can drive the task, as JSON values: published, logged, and from runs, the newest first."""
+        task = stage.task
+        listed = [
+            _entry(f"published/{one.file}", f"{one.title} (published)", one.load(), "published")
+            for one in published_for(task)
+        ]
+        if law := _law(task):
+            listed.append(_entry("task/law", "as the log was made", law, "logged"))
+        return listed + list(self._from_runs(task))
+
+    def _from_runs(self, task: Task) -> Iterator[dict[str, Any]]:
+        for path in sorted(self._runs.folder.glob("*/controllers"), key=_age):
+            run = path.parent.name
+            for file in sorted(path.glob("[0-9]*.json")):
+                name = f"runs/{run}/{file.stem}"
+                try:
+                    controller = self._load(name, task)
+                except (ClearloopError, OSError):
+                    continue
+                yield _entry(name, f"{run}, {file.stem}", controller, f"run {run}")
+
+    def driver(self, name: str, stage: Stage) -> Driver:
+        """By what it is called in the list."""
+        if name == "task/law":
+            if (law := _law(stage.task)) is None:
+                raise ClearloopError(f"task '{stage.task.name}' says nothing of how its log was made")
+            return Automatic(law, sees_all=True)
+        return Automatic(self._load(name, stage.task))
+
+    def _load(self, name: str, task: Task) -> Controller:
+        match name.split("/"):
+            case ["published", file]:
+                found = {one.file: one for one in published_for(task)}
+                if file not in found:
+                    raise ClearloopError(f"nothing is published as {quoted(file)} for task '{task.name}'")
+                return found[file].load().for_task(task)
+            case ["runs", run, file]:
+                return self._of_run(run, file, task)
+        raise ClearloopError(f"no controller {quoted(name)}")
+
+    def _of_run(self, run: str, file: str, task: Task) -> Controller:
+        if self._runs.about(run)["task"] != task.name:
+            raise ClearloopError(f"{run}: a run of another task than '{task.name}'")
+        name = checked_name(file, "a controller") + ".json"
+        controller = load(inside(self._runs.folder, run, "controllers", name))
+        if isinstance(controller, Planner):
+            raise ClearloopError(f"{run}, {file}: plans at every step, which takes too long to watch")
+        return controller.for_task(task)
+
+
+def _law(task: Task) -> Controller | None:
+    """How the task's own log was made: it may read what no sensor shows."""
+    law = {name: to_text(formula) for name, formula in zip(task.actions, task.exploration_law, strict=False)}
+    return Equation(outputs=law).for_task(task.unveiled) if law else None
+
+
+def _entry(name: str, title: str, controller: Controller, source: str) -> dict[str, Any]:
+    formula = rounded(controller.summary)
+    return {
+        "id": name,
+        "title": title,
+        "kind": controller.kind,
+        "formula": formula if len(formula) <= LONGEST else formula[: LONGEST - 1] + "…",
+        "source": source,
+    }
+
+
+def _age(path: Path) -> float:
+    try:
+        return -path.stat().st_mtime
+    except OSError:  # it is gone
+        return 0.0
+
+
+# The folder of batches: recorded here, or uploaded; a CSV file for each, and what it is beside it.
+
+_LARGEST = 64 * 1024  # bytes, of what stands beside a batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What stands beside a batch, in NAME.json."""
+
+    task: str
+    rows: int
+    """transitions"""
+    episodes: int
+
+
+class Batches:
+    def __init__(self, runs: Path) -> None:
+        self.folder = runs / "batches"
+        self._promised: set[str] = set()
+        self._writing = Lock()
+
+    def path(self, name: str) -> Path:
+        """Of a batch that is there."""
+        path = inside(self.folder, checked_name(name, "a batch") + ".csv")
+        if not path.is_file():
+            raise RefusedError(404, f"no batch '{name}'")
+        return path
+
+    def free_name(self, task: str) -> str:
+        """`cartpole-play-3`: nothing has it yet, and nobody else gets it."""
+        stem = file_name(task) + "-play"
+        number = 1
+        while self._taken(name := f"{stem}-{number}"):
+            number += 1
+        self._promised.add(name)
+        return name
+
+    def _taken(self, name: str) -> bool:
+        return name in self._promised or (self.folder / f"{name}.csv").exists()
+
+    def keep(self, recorder: Recorder) -> None:
+        """What was recorded, whole or not at all."""
+        batch = recorder.batch()
+        self._describe(recorder.name, recorder.task, batch)
+        batch.save(self.folder / f"{recorder.name}.csv")
+
+    def take(self, upload: Path, name: str, task: Task) -> dict[str, Any]:
+        """A file that was uploaded into the folder, if the task can read it as a log."""
+        checked_name(name, "a batch")
+        try:
+            batch = Batch.load(upload, task)
+        except ClearloopError as error:
+            raise ClearloopError(str(error).replace(str(upload), f"{name}.csv")) from error
+        with self._writing:
+            if self._taken(name):
+                raise ClearloopError(f"there is a batch '{name}' already: give another name")
+            self._describe(name, task, batch)
+            upload.replace(self.folder / f"{name}.csv")
+        return self.about(name)
+
+    def make_folder(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ClearloopError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
+
+    def _describe(self, name: str, task: Task, batch: Batch) -> None:
+        self.make_folder()
+        about = About(task=task.name, rows=len(batch), episodes=batch.episode_count)
+        with whole_file(self.folder / f"{name}.json") as file:
+            file.write(json.dumps(asdict(about)).encode() + b"\n")
+
+    def about(self, name: str) -> dict[str, Any]:
+        """JSON values."""
+        path = self.path(name)
+        try:
+            document = json.loads(read_text(inside(self.folder, f"{name}.json"), _LARGEST))
+            about = About(**document)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ClearloopError(f"{path}: nothing says what it is") from error
+        when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return {"name": name, **asdict(about), "when": when.isoformat(timespec="seconds")}
+
+    def list(self) -> list[dict[str, Any]]:
+        """Newest first; what cannot be read is left out."""
+        found = []
+        for path in self.folder.glob("[A-Za-z0-9]*.csv"):
+            try:
+                found.append(self.about(path.stem))
+            except (ClearloopError, OSError):
+                continue
+        return sorted(found, key=lambda one: str(one["when"]), reverse=True)

@@ -1,0 +1,322 @@
+"""The proof: the export and the original on the same test vectors."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree.ElementTree import Element, fromstring
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clearloop.controllers import Controller
+from clearloop.data import Batch
+from clearloop.data.cells import Floats
+from clearloop.data.log import setpoint_rows
+from clearloop.errors import ClearloopError
+from clearloop.exports.lowering import lower
+from clearloop.exports.routine import Routine
+from clearloop.exports.spans import PRECISIONS
+from clearloop.exports.targets import Files, export
+from clearloop.expression import Variable
+from clearloop.files import whole_file
+from clearloop.task import Task
+from clearloop.verification.bench import FLAGS, c_bench, plc_bench, vectors_csv
+from clearloop.verification.bounds import Inputs
+from clearloop.verification.st import Block
+from clearloop.verification.vectors import Amount, Episode, expect, rounded, vectors
+
+# Runs exported Structured Text on test vectors: the file is read and interpreted, as a PLC would do it.
+
+_SPACES = {"": "http://www.plcopen.org/xml/tc6_0201", "x": "http://www.w3.org/1999/xhtml"}
+_SECTIONS = {"inputVars": "VAR_INPUT", "outputVars": "VAR_OUTPUT", "localVars": "VAR", "tempVars": "VAR_TEMP"}
+
+
+def run_structured_text(trial: "Trial") -> NDArray[np.float64]:
+    """[N, A]."""
+    text = (trial.folder / trial.main).read_text(encoding="utf-8")
+    return run_text(text, trial.routine, trial.episodes)
+
+
+def run_plcopen(trial: "Trial") -> NDArray[np.float64]:
+    """[N, A]. What stands in the elements of the file is put together to a text again."""
+    text = text_of_project((trial.folder / trial.main).read_text(encoding="utf-8"))
+    return run_text(text, trial.routine, trial.episodes)
+
+
+def run_text(text: str, routine: Routine, episodes: Sequence[Episode]) -> NDArray[np.float64]:
+    """[N, A]. The block's inputs are in the order of the routine's."""
+    block = Block(text)
+    rows = []
+    for episode in episodes:
+        block.reset()
+        for values in episode:
+            given = [values[one.variable] for one in routine.inputs]
+            answer = block.step(dict(zip(block.inputs, given, strict=False)))
+            rows.append([float(answer[name]) for name in block.outputs])
+    return np.array(rows, dtype=float)
+
+
+def text_of_project(xml: str) -> str:
+    """The Structured Text in a PLCopen file."""
+    project = fromstring(xml)  # noqa: S314 - our own file
+    return "\n".join(map(_unit, project.iterfind("types/pous/pou", _SPACES)))
+
+
+def _unit(pou: Element) -> str:
+    interface, result = _only(pou, "interface"), pou.find("interface/returnType", _SPACES)
+    kind = "FUNCTION_BLOCK" if result is None else "FUNCTION"
+    lines = [f"{kind} {pou.get('name')}" + ("" if result is None else f" : {_name(result[0])}")]
+    for variables in interface:
+        if _name(variables) in _SECTIONS:
+            constant = " CONSTANT" if variables.get("constant") == "true" else ""
+            lines += [_SECTIONS[_name(variables)] + constant, *map(_declaration, variables), "END_VAR"]
+    return "\n".join([*lines, _only(pou, "body/ST/x:xhtml").text or "", f"END_{kind}"])
+
+
+def _declaration(variable: Element) -> str:
+    kind = _only(variable, "type")[0]
+    text = _name(kind)
+    if text == "array":
+        edges = _only(kind, "dimension")
+        text = f"ARRAY [{edges.get('lower')}..{edges.get('upper')}] OF {_name(_only(kind, 'baseType')[0])}"
+    values = [one.get("value", "") for one in variable.iterfind("initialValue//simpleValue", _SPACES)]
+    if variable.find("initialValue/arrayValue", _SPACES) is not None:
+        text += f" := [{', '.join(values)}]"
+    elif values:
+        text += f" := {values[0]}"
+    return f"{variable.get('name')} : {text};"
+
+
+def _only(parent: Element, path: str) -> Element:
+    found = parent.find(path, _SPACES)
+    if found is None:
+        raise ValueError(f"no {path} in {parent.tag}")
+    return found
+
+
+def _name(element: Element) -> str:
+    return element.tag.partition("}")[2]
+
+
+# Runs exported code on test vectors: compilers and interpreters in processes of their own.
+
+LONGEST = 600  # seconds
+Actions = NDArray[np.float64]  # [N, A]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An export in a folder, with its test bench."""
+
+    folder: Path
+    files: Sequence[str]
+    """Names of the export's files, the main one first."""
+    routine: Routine
+    episodes: Sequence[Episode]
+
+    @property
+    def main(self) -> str:
+        return self.files[0]
+
+
+_NODE = """
+import { readFileSync } from "node:fs";
+const { reset, act } = await import(process.argv.at(-1));
+const rows = [];
+for (const episode of JSON.parse(readFileSync(0, "utf8"))) {
+  const memory = reset();
+  for (const [seen, setpoint] of episode) { rows.push(Object.values(act(seen, memory, setpoint))); }
+}
+console.log(JSON.stringify(rows));
+"""
+
+_PYTHON = """
+import json, runpy, sys
+module = runpy.run_path(sys.argv[1])
+rows = []
+for episode in json.load(sys.stdin):
+    memory = module["reset"]()
+    for observation, setpoint in episode:
+        rows.append(list(module["act"](observation, memory, setpoint).values()))
+print(json.dumps(rows))
+"""
+
+
+def run_c(trial: Trial) -> Actions:
+    """With the bench that the engineer gets."""
+    compiler = _tool("gcc", "cc", "clang")
+    stem = Path(trial.main).stem
+    sources = [f"{stem}.c", f"{stem}_bench.c"]
+    with TemporaryDirectory() as folder:
+        program, actions = str(Path(folder) / "bench"), str(Path(folder) / "actions.csv")
+        _call([compiler, *FLAGS, *sources, "-lm", "-o", program], trial.folder)
+        _call([program, "vectors.csv", actions], trial.folder, answers=(0, 1))
+        text = Path(actions).read_text()
+    return np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])
+
+
+def run_javascript(trial: Trial) -> Actions:
+    command = [_tool("node"), "--input-type=module", "-e", _NODE, "--"]
+    return _scripted([*command, (trial.folder.resolve() / trial.main).as_uri()], trial)
+
+
+def run_python(trial: Trial) -> Actions:
+    return _scripted([sys.executable, "-I", "-c", _PYTHON, str(trial.folder.resolve() / trial.main)], trial)
+
+
+RUNNERS: dict[str, Callable[[Trial], Actions]] = {
+    "c": run_c,
+    "st": run_structured_text,
+    "plcopen": run_plcopen,
+    "javascript": run_javascript,
+    "python": run_python,
+}
+
+
+def _scripted(command: list[str], trial: Trial) -> Actions:
+    """Through standard input and output."""
+    sent = [[arguments_of(inputs) for inputs in episode] for episode in trial.episodes]
+    answer = json.loads(_call(command, trial.folder, json.dumps(sent)))
+    rows = [[float("nan") if value is None else value for value in row] for row in answer]
+    return np.array(rows, dtype=float)
+
+
+def arguments_of(inputs: Inputs) -> tuple[dict[str, float], dict[str, float]]:
+    """What `act` takes: an observation and setpoints."""
+    pair: tuple[dict[str, float], dict[str, float]] = ({}, {})
+    for variable, value in inputs.items():
+        pair[variable.part == "setpoint"][variable.name] = value
+    return pair
+
+
+def _tool(*names: str) -> str:
+    for name in names:
+        if path := shutil.which(name):
+            return path
+    raise ClearloopError(f"{names[0]} is not installed: install it, or verify another target")
+
+
+def _call(command: list[str], folder: Path, sent: str = "", answers: tuple[int, ...] = (0,)) -> str:
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, cwd=folder, input=sent, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClearloopError(f"{name} took longer than {LONGEST} s on the export") from error
+    if done.returncode not in answers:
+        last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[0]
+        raise ClearloopError(f"{name} failed on the export ({done.returncode}): {last}")
+    return done.stdout
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether an export is the same function."""
+
+    to: str
+    precision: str
+    vectors: int
+    """steps that were compared"""
+    left_out: int
+    """steps in which the last places of a number decide"""
+    difference: float
+    """the largest one of an action, relative to its range"""
+    tolerance: float
+
+    @property
+    def equal(self) -> bool:
+        return self.difference <= self.tolerance
+
+
+def verify(
+    controller: Controller,
+    *,
+    to: str,
+    folder: Path,
+    rng: np.random.Generator,
+    name: str = "controller",
+    precision: str = "double",
+    log: Sequence[Episode] = (),
+    amount: Amount | None = None,
+) -> Verdict:
+    """Export to a folder, write the test bench beside it, run both and compare.
+
+    `log`: episodes of inputs to try first; their sizes are those of the random ones.
+    """
+    if to not in RUNNERS:
+        raise ClearloopError(f"--to {to}: what is exported there does not run; verify: {', '.join(RUNNERS)}")
+    files = export(controller, to=to, name=name, precision=precision)
+    exact, routine = PRECISIONS[precision], lower(controller)
+    made = vectors(routine, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
+    expectation = expect(controller, routine, [*(rounded(episode, exact) for episode in log), *made], exact)
+    bench: Files = {"vectors.csv": vectors_csv(routine, expectation)}
+    if to == "c":
+        file, text = c_bench(routine, name, exact, expectation.tolerance)
+        bench[file] = text
+    if to == "st":
+        bench[f"{Path(next(iter(files))).stem}_bench.st"] = plc_bench(
+            controller, routine, name, exact, expectation
+        )
+    for file, text in {**files, **bench}.items():
+        with whole_file(folder / file) as opened:
+            opened.write(text.encode())
+    found = RUNNERS[to](Trial(folder, list(files), routine, expectation.episodes))
+    if found.shape != expectation.actions.shape:
+        raise ClearloopError(
+            f"the exported code gave {len(found)} answers to {len(expectation.actions)} steps"
+        )
+    return Verdict(
+        to=to,
+        precision=precision,
+        vectors=int(expectation.compared.sum()),
+        left_out=int((~expectation.compared).sum()),
+        difference=expectation.difference(found),
+        tolerance=expectation.tolerance,
+    )
+
+
+def _scales(log: Sequence[Episode]) -> dict[Variable, float]:
+    """The usual size of each input."""
+    sizes: dict[Variable, list[float]] = {}
+    for episode in log:
+        for step in episode:
+            for name, value in step.items():
+                sizes.setdefault(name, []).append(abs(value))
+    return {name: max(float(np.median(values)), 1e-9) for name, values in sizes.items()}
+
+
+# The states of a log as test vectors.
+
+MOST_ROWS = 2_000
+
+
+def logged(routine: Routine, batch: Batch, task: Task) -> list[Episode]:
+    """Episodes of the log, spread over it, of some thousand rows together."""
+    aims = setpoint_rows(task, batch.setpoints, len(batch.states))
+    every = max(len(batch.states) // MOST_ROWS, 1)
+    episodes: list[Episode] = []
+    for number in range(0, batch.episode_count, every):
+        rows = np.flatnonzero(batch.episodes == number)[:MOST_ROWS]
+        columns = {
+            one.variable: _column(one.variable, batch.states[rows], aims[rows], task, one.default)
+            for one in routine.inputs
+        }
+        episodes.append([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    return episodes
+
+
+def _column(
+    variable: Variable, states: Floats, aims: Floats, task: Task, default: float | None
+) -> list[float]:
+    """What an input was in each row; a constant setpoint is the controller's own."""
+    table = states if variable.part == "value" else aims
+    if variable.part == "setpoint" and default is not None:
+        return [default] * len(states)
+    column: list[float] = table[:, task.state_names.index(variable.name)].tolist()
+    return column

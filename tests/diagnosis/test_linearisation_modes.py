@@ -1,0 +1,47 @@
+"""Eigenvalues in seconds."""
+
+import math
+
+import numpy as np
+import pytest
+
+from clearloop.diagnosis.linearisation import Mode, find_modes
+
+
+def test_one_that_creeps() -> None:
+    mode = Mode.of(math.exp(-0.1 / 0.7), dt=0.1)
+    assert mode.time_constant == pytest.approx(0.7)
+    assert mode.damping is mode.period is None
+    assert mode.inside
+
+
+@pytest.mark.parametrize("damping", [0.1, 0.7, -0.2])
+def test_one_that_swings(damping: float) -> None:
+    omega, dt = 3.0, 0.05
+    s = complex(-damping * omega, omega * math.sqrt(1 - damping**2))
+    mode = Mode.of(complex(np.exp(s * dt)), dt)
+    assert mode.damping == pytest.approx(damping)
+    assert mode.period == pytest.approx(2 * math.pi / s.imag)
+    assert mode.time_constant == pytest.approx(-1 / s.real)
+    assert mode.inside is (damping > 0)
+
+
+def test_every_other_step() -> None:
+    mode = Mode.of(-0.5, dt=0.1)
+    assert mode.period == pytest.approx(0.2)
+    assert mode.time_constant == pytest.approx(0.1 / math.log(2))
+
+
+def test_at_once_and_never() -> None:
+    assert Mode.of(0.0, 0.1) == Mode(0.0, None, None, None)
+    assert not Mode.of(1.0, 0.1).inside
+    assert Mode.of(1.0, 0.1).time_constant is None
+    assert Mode.of(1j, 0.1).damping == 0.0
+
+
+def test_the_slowest_is_first_and_pairs_stand_once() -> None:
+    matrix = np.zeros((4, 4))
+    matrix[:2, :2] = [[0.3, 0.4], [-0.4, 0.3]]
+    matrix[2:, 2:] = np.diag([-0.9, 0.1])
+    values = [mode.value for mode in find_modes(matrix, 0.1)]
+    assert values == pytest.approx([-0.9, 0.3 + 0.4j, 0.1])

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller, Equation, Linear, to_json
-from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.plants.scenarios import Scenarios

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller
-
-Floats = NDArray[np.float64]
 
 STATES = ("theta", "theta_dot", "rho", "rho_dot")
 GRAVITY, TOTAL_MASS, POLE_MASS, HALF_LENGTH = 9.81, 1.1, 0.1, 0.5

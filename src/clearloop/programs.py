@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats, Ints
 from clearloop.errors import ClearloopError
 from clearloop.expression import OPERATIONS, Call, Expression, Variable, encode, substitute, variables
 from clearloop.kernels.filtering import filter_rows
@@ -91,9 +92,6 @@ def lower_ways(
 
 
 # The states that are computed from others: along the rows of a log, and after a step.
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def derive_rows(

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear, encode
 from clearloop.controllers.fuzzy import Rule, RuleBase
 from clearloop.controllers.pid import Loop, Loops
-from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.rollouts import make_job, make_system, window
 from clearloop.expression import (

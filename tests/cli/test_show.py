@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clearloop.cli.show import print_front
-from clearloop.pages.words import headline, rounded
+from clearloop.pages.sentences import headline, rounded
 from clearloop.runs import Entry, Front, Judged, Known, RunDirectory
 from clearloop.runs.front import Before, Beside, Trusted
 

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.task import Task
 
-Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
 

@@ -1,13 +1,10 @@
 """Plants of which everything is known without a computer."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clearloop.controllers import Controller, Linear
 from clearloop.data import Batch
 from clearloop.task import Task
-
-Floats = NDArray[np.float64]
 
 FIRST_ORDER = Task.from_toml("""
 name = "first order"

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.linalg import expm
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Equation, Linear
 from clearloop.controllers.pid import PID, Loop, Loops
 from clearloop.diagnosis.linearisation import Linearisation, linearise
@@ -16,7 +17,7 @@ from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.methods.linear_plants import make_log, make_model, make_task
 from tests.methods.test_lqr import U, V
 
-from .plants import FIRST_ORDER, SPRING, Floats, integrating
+from .plants import FIRST_ORDER, SPRING, integrating
 
 
 def found(result: Linearisation | None) -> Linearisation:

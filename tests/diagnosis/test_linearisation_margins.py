@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Equation, Linear
 from clearloop.diagnosis.linearisation import (
     Linearisation,
@@ -20,7 +21,7 @@ from clearloop.methods.linear_model import identify
 from tests.methods.linear_plants import make_log, make_task
 from tests.methods.test_lqr import U, V
 
-from .plants import FIRST_ORDER, SPRING, Floats
+from .plants import FIRST_ORDER, SPRING
 
 
 def on_first_order(gain: float) -> Linearisation:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clearloop.controllers import Planner
 from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
@@ -15,8 +14,6 @@ from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
 from tests.plants.mixer import MIXER
 from tests.surrogate.models import SLIDER, linear_network
-
-Floats = NDArray[np.float64]
 
 CART = Task.from_dict({
     "name": "cart", "dt": 0.5, "discount": 0.9, "horizon": 12, "history": 2,

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Linear, Planner, load, save
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import with_model
 from clearloop.evaluation.planning import ModelPilot, Plans, pilot_of
 from clearloop.surrogate.fitting import KnownReward
 from clearloop.task import Task
-from tests.evaluation.planners import CART, Floats, make_model, make_pilot, make_planner
+from tests.evaluation.planners import CART, make_model, make_pilot, make_planner
 
 WINDOW = np.array([[1.0, -0.5, 0.0, 1.25, -0.5, 0.5], [-1.5, 0.25, 0.0, -1.5, 0.0, -1.0]])
 """of two carts: place, speed, push, and the same a step before"""

@@ -1,11 +1,9 @@
 """Swarms for many problems at once."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.evaluation.planning import FASTEST, INERTIA, PULL, Swarms
-
-Floats = NDArray[np.float64]
 
 TARGETS = np.array([[0.2, 0.7, 0.5], [0.9, 0.1, 0.4], [0.5, 0.5, 1.0], [0.0, 0.3, 0.6]])
 

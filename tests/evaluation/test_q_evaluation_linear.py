@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Equation, encode
-from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.q_evaluation import CAUTION, RIDGE, Experience, LinearQ, possible_experience
 from clearloop.kernels.layout import Policies

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller, Planner
 from clearloop.evaluation import SetpointChange, evaluate, simulate, with_model
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
-from tests.evaluation.planners import CART, Floats, make_model, make_planner
+from tests.evaluation.planners import CART, make_model, make_planner
 from tests.methods.linear_plants import make_model as make_linear
 from tests.plants.mixer import MIXER, course
 from tests.surrogate.models import CARTPOLE, SLIDER

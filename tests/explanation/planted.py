@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.task import Task
 from tests.twin import integrate
 
-Floats = NDArray[np.float64]
 Plant = Callable[[Floats, Floats], Floats]
 """States [N, S] after a step, from states and an action [N]."""
 Noise = Callable[[np.random.Generator, tuple[int, int]], Floats]

@@ -5,21 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.explanation import Account, explain
 from clearloop.task import Task
-from tests.explanation.planted import (
-    CARTPOLE,
-    TANK,
-    Floats,
-    Law,
-    Noise,
-    drifting,
-    held,
-    make_log,
-    tank,
-    white,
-)
+from tests.explanation.planted import CARTPOLE, TANK, Law, Noise, drifting, held, make_log, tank, white
 
 QUIET = white(0.3)
 LINEAR = Law(kp=(38.8, 10.1, 2.8, 3.9))

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.methods import Problem
 from clearloop.networks import Training
@@ -15,8 +15,6 @@ from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
 from clearloop.task.tables import draw_levels
 from tests.surrogate.models import linear_network
-
-Floats = NDArray[np.float64]
 
 
 def make_task(n_states: int, n_actions: int = 1, reach: float = 1.0, **more: Any) -> Task:

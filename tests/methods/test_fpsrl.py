@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clearloop.arrays import Floats
 from clearloop.controllers import encode, to_json
 from clearloop.data import Batch
 from clearloop.methods import Problem, learn
@@ -16,7 +17,7 @@ from clearloop.methods.fpsrl import FPSRL, RuleForm
 from clearloop.methods.swarm import Stage, Stages
 from clearloop.search.cma import CMA
 from clearloop.search.pso import PSO
-from tests.methods.linear_plants import Floats, make_log, make_model, make_problem, make_task
+from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
 
 U, V = np.array([[1.0, 0.1], [-0.2, 0.9]]), np.array([[0.0, 0.05], [0.1, 0.0]])
 TASKS = {

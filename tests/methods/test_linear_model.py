@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.methods.linear_model import identify
 from clearloop.task import Task
 
-from .linear_plants import Floats, make_log, make_task
+from .linear_plants import make_log, make_task
 
 U = np.array([[1.1, 0.2], [-0.1, 0.7]])
 V = np.array([[0.0], [0.5]])

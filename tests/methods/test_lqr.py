@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Equation, Linear
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
@@ -16,7 +17,7 @@ from clearloop.methods.lqr import LQR, Design, design
 from clearloop.plants.exploration import make_batch
 from clearloop.task import Task
 
-from .linear_plants import Floats, make_log, make_model, make_problem, make_task
+from .linear_plants import make_log, make_model, make_problem, make_task
 
 CARTPOLE = Task.load("cartpole")
 PUBLISHED = np.array([38.8, 10.1, 2.8, 3.9])

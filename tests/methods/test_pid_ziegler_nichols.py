@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from clearloop.arrays import Floats
 from clearloop.methods.method import Laboratory, Trial
 from clearloop.methods.pid import Critical, _is_bracketed, find_critical
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-from .linear_plants import Floats, make_log, make_model, make_problem, make_task
+from .linear_plants import make_log, make_model, make_problem, make_task
 
 DT = 0.02
 LAGS = make_task(3, reach=10.0, dt=DT, horizon=200)  # 1/(s + 1)³ from u0 to x2

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clearloop.arrays import Floats
 from clearloop.controllers import encode
 from clearloop.errors import ClearloopError
 from clearloop.methods import Problem
 from clearloop.methods.psonn import PSONN, NetworkForm
-from tests.methods.linear_plants import Floats, make_log, make_model, make_problem, make_task
+from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
 
 U, V = np.array([[1.0, 0.1], [-0.2, 0.9]]), np.array([[0.0, 0.05], [0.1, 0.0]])
 TASKS = {

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
 from clearloop.networks import Activation, Network, Trained, Training, train
-from clearloop.networks.network import Array
 
 BRIEF = Training(epochs=2)  # shared, with the sizes of the data, so that it is compiled once
 
 
-def smooth_data(n: int, seed: int) -> tuple[Array, Array]:
+def smooth_data(n: int, seed: int) -> tuple[Floats, Floats]:
     """Two targets of very different magnitude and offset; the third input means nothing."""
     x = np.random.default_rng(seed).uniform(-2, 2, (n, 3)) * [1.0, 1.0, 30.0] + [0.0, 0.0, 500.0]
     large = 200.0 + 50.0 * np.sin(x[:, :1]) * x[:, 1:2]
@@ -26,7 +26,7 @@ def train_smooth(n: int = 1_000, seed: int = 0, settings: Training = BRIEF, **op
     )
 
 
-def r_squared(network: Network, x: Array, y: Array) -> float:
+def r_squared(network: Network, x: Floats, y: Floats) -> float:
     return 1.0 - float(np.mean((network(x) - y) ** 2) / np.var(y))
 
 
@@ -42,7 +42,7 @@ def test_learns_smooth_functions_in_their_own_units(activation: Activation) -> N
             assert r_squared(network, x, target) > 0.995
 
 
-def cart_pole_accelerations(x: Array) -> Array:
+def cart_pole_accelerations(x: Floats) -> Floats:
     """[2, n, 1] of angle and position, for states and forces [n, 5]."""
     theta, omega, _, _, force = x.T
     h = force + 0.05 * omega**2 * np.sin(theta)
@@ -61,7 +61,7 @@ def test_learns_the_accelerations_of_a_cart_pole() -> None:
 
 
 def test_learns_classes() -> None:
-    def data(n: int, seed: int) -> tuple[Array, Array]:
+    def data(n: int, seed: int) -> tuple[Floats, Floats]:
         x = np.random.default_rng(seed).uniform(-3, 3, (n, 4))
         inside = (np.abs(x[:, 0]) < 1).astype(int)
         return x, np.eye(3)[None, np.where(np.abs(x[:, 1]) > 2, 2, inside)]
@@ -104,7 +104,7 @@ def test_every_network_is_another() -> None:
 
 
 def test_each_network_sees_each_row_at_most_once_in_an_order_of_its_own() -> None:
-    from clearloop.networks.training import minibatches
+    from clearloop.networks.descent import minibatches
 
     order = minibatches(np.random.default_rng(0), (2, 3), 100, 32)
     assert order.shape == (3, 2, 3, 32)  # four of the hundred rows fill no batch

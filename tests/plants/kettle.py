@@ -7,8 +7,8 @@ state from outside, a setpoint that moves, and states that are derived from all 
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task
 
@@ -46,7 +46,6 @@ next = { scale = "scale + 0.125*body" }
 observed = { warmth = "body + 0.5*scale + flicker" }
 """)
 
-Floats = NDArray[np.float64]
 Chooser = Callable[[Mapping[str, float], float], float]
 
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task
 
@@ -13,7 +13,6 @@ RIG = Task.load("cartpole-hardware")
 COUNT, GRAIN = 2 * math.pi / 400, 0.003
 DROPOUTS, LATE = 0.02, 0.01
 
-Floats = NDArray[np.float64]
 Chooser = Callable[[int, Floats, list[float]], float]
 """From the time, the true states so far [t + 1, 4], and the forces before: a force."""
 

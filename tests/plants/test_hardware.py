@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Equation
 from clearloop.data import Batch
 from clearloop.evaluation import simulate
@@ -15,7 +16,7 @@ from clearloop.plants.environment import PlantEnvironment
 from clearloop.plants.exploration import _explorers, law_window, make_batch
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
-from tests.plants.rig import COUNT, DROPOUTS, GRAIN, LATE, RIG, Floats, course, move
+from tests.plants.rig import COUNT, DROPOUTS, GRAIN, LATE, RIG, course, move
 
 NAMES = RIG.unveiled.state_names
 SHOWN = [NAMES.index(name) for name in RIG.states]

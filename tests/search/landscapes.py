@@ -1,9 +1,8 @@
 """Functions with known minima, over [n, d] points."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from clearloop.arrays import Floats
 
 
 def sphere(x: Floats) -> Floats:

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clearloop.arrays import Floats
 from clearloop.search.cma import CMA, Descent, Rates, root, solved
-from tests.search.landscapes import Floats, rosenbrock, sphere
+from tests.search.landscapes import rosenbrock, sphere
 
 EXAMPLES = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clearloop.arrays import Floats
 from clearloop.search.pso import PSO, Swarm
-from tests.search.landscapes import Floats, rastrigin, sphere
+from tests.search.landscapes import rastrigin, sphere
 
 Neighbourhood = Literal["ring", "global"]
 NEIGHBOURHOODS: tuple[Neighbourhood, ...] = ("ring", "global")

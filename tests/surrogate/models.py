@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.networks import Network, Training
 from clearloop.plants.exploration import make_batch
@@ -13,8 +13,6 @@ from clearloop.surrogate import BEST, PUBLISHED, Surrogate
 from clearloop.surrogate.fitting import KnownReward
 from clearloop.surrogate.steps import Failure
 from clearloop.task import Task
-
-Floats = NDArray[np.float64]
 
 BRIEF = Training(epochs=12, batch_size=32, learning_rate=1e-2)
 QUICK = replace(BEST, search=2, judge=1, training=BRIEF)

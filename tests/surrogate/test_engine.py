@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.kernels.engine import Rollout, roll_out
 from clearloop.kernels.layout import LINEAR, Job, Policies
 from clearloop.networks import Activation
 from clearloop.surrogate import Surrogate
-
-from .models import Floats
 
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.figures.model import draw_quality
@@ -14,7 +15,7 @@ from clearloop.surrogate.fitting import KnownReward
 from clearloop.surrogate.quality import Disagreement, OpenLoop, RewardErrors, StateErrors
 from clearloop.task import Task
 
-from .models import PUSHED, SLIDER, Floats, linear_network, slider_log, slider_model, tank_log
+from .models import PUSHED, SLIDER, linear_network, slider_log, slider_model, tank_log
 
 
 def exact(gains: Floats) -> tuple[Floats, float]:

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.data.findings import Finding
 from clearloop.surrogate import Surrogate, examine_model, trust
 from clearloop.surrogate.trust import compare
-from tests.surrogate.models import SLIDER, Floats, slider_log, slider_model
+from tests.surrogate.models import SLIDER, slider_log, slider_model
 
 
 def exact(gains: Floats) -> tuple[Floats, float]:

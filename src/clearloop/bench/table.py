@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.bench.engines import Call, Engine, Failure
 from clearloop.bench.experiment import Store, Work, experiment, prepare
 from clearloop.controllers import Planner, from_json, save
-from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
 from clearloop.methods import BUDGETS

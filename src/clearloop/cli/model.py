@@ -12,7 +12,7 @@ import typer
 from clearloop.cli.options import Data, Json, Seed, print_json
 from clearloop.cli.terminal import count, lines, make_bar, moving, progress, say
 from clearloop.errors import ClearloopError
-from clearloop.pages.words import format_penalty, rounded
+from clearloop.pages.sentences import format_penalty, rounded
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -24,7 +24,7 @@ from clearloop.cli.show import show
 from clearloop.cli.studio import studio
 from clearloop.cli.terminal import InterruptedRunError
 from clearloop.errors import ClearloopError
-from clearloop.kernels.compilation import when_compiling
+from clearloop.kernels import when_compiling
 
 # Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])

@@ -15,7 +15,7 @@ from clearloop.cli.options import (
     print_json,
 )
 from clearloop.cli.terminal import count, progress, say, table
-from clearloop.pages.words import format_penalty, percent
+from clearloop.pages.sentences import format_penalty, percent
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller

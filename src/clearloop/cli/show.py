@@ -14,7 +14,7 @@ from clearloop.cli.export import read_controller
 from clearloop.cli.options import Json, Run, controller_file, print_json
 from clearloop.cli.terminal import count, say, table, wrapped
 from clearloop.errors import ClearloopError
-from clearloop.pages.words import beware, compared, format_penalty, headline, kept, planned, rounded
+from clearloop.pages.sentences import beware, compared, format_penalty, headline, kept, planned, rounded
 
 if TYPE_CHECKING:
     from clearloop.bench.table import Row

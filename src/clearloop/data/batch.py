@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.csv import read_csv
 from clearloop.data.log import (
     Log,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clearloop.data.cells import Floats, Ints
+from clearloop.arrays import Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
 from clearloop.task import Task

@@ -4,8 +4,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Flags, Floats
 from clearloop.data.findings import Finding
 from clearloop.errors import quoted
 from clearloop.expression import is_name
@@ -83,10 +83,6 @@ def _seconds(cells: "pl.Series", pattern: re.Pattern[str]) -> "pl.Series":
 
 GROUPED = re.compile(r"[+-]?\d{1,3}([ '.,\u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
 COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 def numbers(column: "pl.Series", may_be_empty: Flags) -> tuple[Floats, list[Finding]]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.batch import Batch, prepare
 from clearloop.data.causality import Course, check_causality
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.excitation import check_excitation
 from clearloop.data.findings import Finding, Report
 from clearloop.data.log import Log, count_failing, last_rows, summarize

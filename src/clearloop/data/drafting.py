@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from clearloop.data.cells import Floats, identifier
+from clearloop.arrays import Floats
+from clearloop.data.cells import identifier
 from clearloop.data.findings import Report
 from clearloop.data.resampling import REGULAR, USUAL_GAP
 from clearloop.data.survey import Column, Guess, Role, intervals, memory, outward, sensible, time_unit

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.causality import Course, Lags, influence, lagged
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
 from clearloop.expression import variables

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clearloop.data.cells import Flags, Floats, Ints, flags, identifier, numbers, seconds
+from clearloop.arrays import Flags, Floats, Ints
+from clearloop.data.cells import flags, identifier, numbers, seconds
 from clearloop.data.findings import Finding
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.task import Columns, Task

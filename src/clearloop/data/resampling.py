@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log, first_rows, last_rows, number_runs
 from clearloop.task import Task

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clearloop.data.cells import Floats, Header, numbers, seconds, split_header
+from clearloop.arrays import Floats
+from clearloop.data.cells import Header, numbers, seconds, split_header
 from clearloop.task.tables import SECONDS
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller
-from clearloop.data.cells import Floats
 from clearloop.diagnosis.response import Law, Stepper, rounded
 from clearloop.methods.linear_model import LinearModel
 from clearloop.surrogate import Surrogate

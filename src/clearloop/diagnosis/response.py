@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats
 from clearloop.controllers import Controller, encode
 from clearloop.controllers.controller import read_variable
 from clearloop.controllers.pid import PID
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats
 from clearloop.evaluation import SetpointChange, simulate
 from clearloop.evaluation.rollouts import make_system, window
 from clearloop.kernels.engine import roll_out

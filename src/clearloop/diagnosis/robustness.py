@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats
 from clearloop.controllers import Controller, encode
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats
 from clearloop.diagnosis.response import Law, Stepper, begun, moved_on, rounded
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate

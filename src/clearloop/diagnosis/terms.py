@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
 from clearloop.data.log import setpoint_rows
 from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, evaluate, simplify, variables
 from clearloop.task import Task

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers import Controller, Planner
 from clearloop.controllers.planner import PlannerMemory
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
 from clearloop.kernels.engine import roll_out

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers import Controller, encode
 from clearloop.controllers.pid import PID
 from clearloop.controllers.planner import Planner
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError
 from clearloop.expression import Number
 from clearloop.kernels.engine import System, roll_out
@@ -31,7 +31,7 @@ from clearloop.surrogate.steps import Steps, judge
 from clearloop.task import Task
 
 if TYPE_CHECKING:
-    from clearloop.networks.training import Refitting
+    from clearloop.networks.descent import Refitting
 
 
 # What fitted Q evaluation fits: networks, or extremely randomised trees (Ernst, Geurts, Wehenkel 2005).
@@ -70,7 +70,7 @@ class Networks(Approximator):
     """of each fit; the step size does not fall"""
 
     def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> "Refitting":
-        from clearloop.networks.training import Refitting
+        from clearloop.networks.descent import Refitting
 
         seen, asked = _with_products(points), _with_products(asked)
         reads = np.ones((self.members, seen.shape[1]))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller, encode
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
-from clearloop.data.cells import Floats, Ints
 from clearloop.data.log import first_rows, last_rows
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model

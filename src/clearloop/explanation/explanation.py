@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import PID, Controller, Equation, Linear
 from clearloop.controllers.pid import Loop, Loops
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
 from clearloop.data.excitation import DETERMINED
 from clearloop.errors import ClearloopError
 from clearloop.explanation.fitting import PARTS, ROUNDING, Target, fit, make_target, parts_of, price

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.explanation.signals import Signals
 
 PARTS = 5

@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.log import first_rows, setpoint_rows
 from clearloop.expression import Number, Operation, Variable, fold, parse
 from clearloop.expression.nodes import READ_LIMIT

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from clearloop.data.cells import Floats, Ints
+from clearloop.arrays import Floats, Ints
 from clearloop.explanation.fitting import PARTS, Moments, Target, by_part, cost, measure
 from clearloop.explanation.signals import Signals, Structure, Term, formulas
 

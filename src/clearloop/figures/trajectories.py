@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.evaluation import Evaluation, Trajectory
 from clearloop.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SETTINGS, with_unit
 from clearloop.task import Task
@@ -66,7 +67,6 @@ def _draw(panel: Any, trajectory: Trajectory, name: str, label: str, colour: str
 # Which starts each controller saves, at what cost, and which it loses.
 
 COLUMNS = 3
-Floats = NDArray[np.float64]
 
 
 class Outcomes(NamedTuple):

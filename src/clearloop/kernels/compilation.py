@@ -18,6 +18,8 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from clearloop.kernels import tell_listeners
+
 # Where compiled kernels are kept.
 #
 # numba's own cache notices a change in a kernel's file, but not in a file that the kernel calls into, so the
@@ -70,21 +72,6 @@ def _folder() -> str:
 
 
 CACHE_FOLDER = _folder()
-
-
-# Compiling takes a while, once for each machine and version: whoever talks to people can say so.
-
-_listeners: list[Callable[[], None]] = []
-
-
-def when_compiling(say: Callable[[], None]) -> None:
-    """Have `say` called whenever a kernel is about to be compiled; not when it comes from the cache."""
-    _listeners.append(say)
-
-
-def tell() -> None:
-    for say in _listeners:
-        say()
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -180,7 +167,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
 
     def on_start(self, what: Any) -> None:
         if what.data["dispatcher"].py_func.__module__.startswith("clearloop."):
-            tell()
+            tell_listeners()
 
     def on_end(self, what: Any) -> None:
         pass

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller
-from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import Policies
 from clearloop.methods.method import Candidate, Problem, Search, State

@@ -8,9 +8,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Fuzzy
 from clearloop.controllers.fuzzy import NARROWEST
-from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import FUZZY, Policies
 from clearloop.methods.method import Method, Problem

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller, Equation, Planner
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
 from clearloop.data.findings import refuse
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate, fitted_q

@@ -13,9 +13,9 @@ from itertools import product
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.expression import Variable, variables
 from clearloop.surrogate.steps import Steps

@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller, Equation, Linear, encode
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.expression import significant
 from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, find_process_variables, identify

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers import PID, Controller, encode
 from clearloop.controllers.pid import Loop, Loops
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.q_evaluation import LinearQ
 from clearloop.expression import Variable

@@ -17,9 +17,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import GreedyQ, encode
 from clearloop.controllers.network import MOST_CHOICES
-from clearloop.data.cells import Floats
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.evaluation.q_evaluation import Experience, as_errors, experience, total, with_mirror_image
 from clearloop.methods.method import Candidate, Method, Problem, Search, State

@@ -19,9 +19,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import encode, pid
 from clearloop.controllers.pid import LONGEST_WINDOW, Loop
-from clearloop.data.cells import Floats
 from clearloop.data.log import usual_setpoints
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.expression import significant

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import NetworkController
-from clearloop.data.cells import Floats
 from clearloop.errors import check_range
 from clearloop.kernels.layout import NETWORK, TANH, Policies
 from clearloop.methods.method import Method, Problem

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller
-from clearloop.data.cells import Floats
 from clearloop.errors import ClearloopError, UnsuitableError, check_range
 from clearloop.kernels.layout import Policies
 from clearloop.methods.evolving import Sample

@@ -6,25 +6,24 @@ from itertools import pairwise
 from typing import Final, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
 
 # Standardisation: columns of mean 0 and deviation 1, which is what networks learn from best.
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """The mean and the standard deviation of each column."""
 
-    mean: Array
-    scale: Array
+    mean: Floats
+    scale: Floats
     """0 marks a constant column: as an input it is ignored, as an output it is always its mean"""
 
     @classmethod
-    def of(cls, rows: Array) -> Self:
+    def of(cls, rows: Floats) -> Self:
         """The scaling of rows [n, columns]."""
         mean, scale = rows.mean(axis=0), rows.std(axis=0)
         # The mean of equal numbers is off by rounding, so that their deviation is tiny but not 0.
@@ -36,20 +35,20 @@ class Scaling:
         return cls(np.zeros(columns), np.ones(columns))
 
     @property
-    def inverse(self) -> Array:
+    def inverse(self) -> Floats:
         """1 / scale; 0 for a constant column."""
         return np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
 
     def __getitem__(self, columns: slice) -> "Scaling":
         return Scaling(self.mean[columns], self.scale[columns])
 
-    def standardise(self, rows: Array) -> Array:
+    def standardise(self, rows: Floats) -> Floats:
         return (rows - self.mean) * self.inverse
 
 
 Activation = Literal["relu", "tanh", "sigmoid"]
 
-ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
+ACTIVATIONS: Final[dict[str, Callable[[Floats], Floats]]] = {
     "relu": lambda x: np.maximum(x, 0.0),
     "tanh": np.tanh,
     "sigmoid": lambda x: 0.5 + 0.5 * np.tanh(0.5 * x),  # 1 / (1 + exp(−x)) without its overflow
@@ -60,9 +59,9 @@ ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
 class Network:
     """Dense layers: the activation after each hidden one, none after the last."""
 
-    weights: tuple[Array, ...]
+    weights: tuple[Floats, ...]
     """[outputs, inputs] of each layer"""
-    biases: tuple[Array, ...]
+    biases: tuple[Floats, ...]
     """[outputs] of each layer"""
     activation: Activation = "relu"
 
@@ -93,7 +92,7 @@ class Network:
         """Inputs, units of each hidden layer, outputs."""
         return (self.weights[0].shape[1], *(len(b) for b in self.biases))
 
-    def __call__(self, inputs: ArrayLike) -> Array:
+    def __call__(self, inputs: ArrayLike) -> Floats:
         """Outputs [n, outputs] for inputs [n, inputs], in double precision."""
         x = np.asarray(inputs, dtype=np.float64)
         activate = ACTIVATIONS[self.activation]
@@ -133,7 +132,7 @@ def lower(weights: Sequence[ArrayLike], biases: Sequence[ArrayLike], activation:
     )
 
 
-def pack(networks: Ensemble, name: str) -> dict[str, Array]:
+def pack(networks: Ensemble, name: str) -> dict[str, Floats]:
     """Arrays `name.weights.0` [members, targets, outputs, inputs], `name.biases.0`, and so on by layer."""
     shapes = {network.sizes for member in networks for network in member}
     if len(shapes) != 1:
@@ -145,7 +144,7 @@ def pack(networks: Ensemble, name: str) -> dict[str, Array]:
     return arrays
 
 
-def unpack(arrays: Mapping[str, Array], name: str, activation: Activation) -> Ensemble:
+def unpack(arrays: Mapping[str, Floats], name: str, activation: Activation) -> Ensemble:
     """The networks that `pack` stored under this name."""
     weights = _layers(arrays, f"{name}.weights", dimensions=4)
     biases = _layers(arrays, f"{name}.biases", dimensions=3)
@@ -156,8 +155,8 @@ def unpack(arrays: Mapping[str, Array], name: str, activation: Activation) -> En
     return lower(weights, biases, activation)
 
 
-def _layers(arrays: Mapping[str, Array], name: str, dimensions: int) -> list[Array]:
-    layers: list[Array] = []
+def _layers(arrays: Mapping[str, Floats], name: str, dimensions: int) -> list[Floats]:
+    layers: list[Floats] = []
     while (array := arrays.get(f"{name}.{len(layers)}")) is not None and array.ndim == dimensions:
         layers.append(array)
     if not layers:

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from clearloop.networks.network import Activation, Array, Network
-from clearloop.networks.training import Layers, forward
+from clearloop.arrays import Floats
+from clearloop.networks.descent import Layers, forward
+from clearloop.networks.network import Activation, Network
 
 Loss = Literal["squared", "shares"]
 """squared error; or, for targets from 0 to 1, the cross-entropy of the sigmoid of the outputs"""
@@ -42,8 +43,8 @@ def first_network(
 
 def rprop(
     network: Network,
-    inputs: Array,
-    targets: Array,
+    inputs: Floats,
+    targets: Floats,
     *,
     epochs: int,
     loss: Loss = "squared",
@@ -67,14 +68,14 @@ def rprop(
     return Network(weights, biases, network.activation), float(lost)
 
 
-def highest(network: Network, inputs: Array, choices: Array) -> Array:
+def highest(network: Network, inputs: Floats, choices: Floats) -> Floats:
     """[n] the highest first output for inputs [n, features] joined with any of the choices [K, A]."""
     layers = tuple((_single(w), _single(b)) for w, b in zip(network.weights, network.biases, strict=True))
     found = _highest(layers, _single(inputs.T), _single(choices), network.activation)
     return np.asarray(found, np.float64)
 
 
-def _single(array: Array) -> jax.Array:
+def _single(array: Floats) -> jax.Array:
     return jnp.asarray(array, jnp.float32)
 
 

@@ -1,18 +1,12 @@
 """Training an ensemble: standardise, descend, take the best on held-out data, fold the scaling back in."""
 
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
-from typing import Any, Final, NamedTuple, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
-from clearloop.networks.network import Activation, Array, Ensemble, Loss, Progress, Scaling, Training, lower
+from clearloop.networks.network import Ensemble, Loss, Progress, Scaling, Training, lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +18,9 @@ class Trained:
 
     networks: Ensemble
     """[members][T] in the units of the data, with the weights that were best on the held-out data"""
-    training_loss: Array
+    training_loss: Floats
     """[epochs, members, T] mean over the epoch's minibatches"""
-    held_out_loss: Array
+    held_out_loss: Floats
     """[epochs, members, T] after the epoch"""
 
     def __repr__(self) -> str:
@@ -38,10 +32,10 @@ class Trained:
 
 
 def train(
-    inputs: Array,
-    targets: Array,
+    inputs: Floats,
+    targets: Floats,
     *,
-    held_out: tuple[Array, Array],
+    held_out: tuple[Floats, Floats],
     settings: Training,
     rng: np.random.Generator,
     members: int = 1,
@@ -53,6 +47,8 @@ def train(
     Inputs are [n, features], targets [T, n, outputs]. For classes the targets are one-hot, and the largest
     output of a network tells the class.
     """
+    from clearloop.networks.descent import descend  # imports JAX, which takes half a second
+
     _check("training", inputs, targets, loss)
     _check("held-out", *held_out, loss)
     of_inputs = Scaling.of(inputs)
@@ -78,14 +74,14 @@ def train(
 
 
 def _standardised(
-    inputs: Array, targets: Array, of_inputs: Scaling, of_targets: list[Scaling]
-) -> tuple[Array, Array]:
+    inputs: Floats, targets: Floats, of_inputs: Scaling, of_targets: list[Scaling]
+) -> tuple[Floats, Floats]:
     """Inputs [features, n] and targets [T, outputs, n]."""
     y = [scaling.standardise(t).T for scaling, t in zip(of_targets, targets, strict=True)]
     return of_inputs.standardise(inputs).T, np.stack(y)
 
 
-def _check(name: str, inputs: Array, targets: Array, loss: Loss) -> None:
+def _check(name: str, inputs: Floats, targets: Floats, loss: Loss) -> None:
     if inputs.ndim != 2 or targets.ndim != 3 or len(inputs) != targets.shape[1]:
         raise ValueError(
             f"{name} inputs {inputs.shape} must be [n, features], targets {targets.shape} [T, n, outputs]"
@@ -100,257 +96,3 @@ def _check(name: str, inputs: Array, targets: Array, loss: Loss) -> None:
         )
     if loss == "classes" and not np.allclose(targets.sum(axis=2), 1.0):
         raise ValueError(f"the {name} targets of classes are not one-hot")
-
-
-# Gradient descent for many networks at once, in JAX; an epoch is one compiled function.
-#
-# Activations are [features, rows] with the rows contiguous, so that a layer is `w @ x`. On a CPU that is
-# three times faster for networks of ten units than the customary [rows, features] and `x @ w.T`.
-
-Layers = tuple[tuple[jax.Array, jax.Array], ...]
-"""weights [outputs, inputs] and biases [outputs] of each layer; an ensemble's begin with the axes [M, T]"""
-
-ACTIVATIONS: Final = {"relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
-
-
-class Rows(NamedTuple):
-    """Standardised data for T targets."""
-
-    inputs: jax.Array
-    """[features, rows]"""
-    targets: jax.Array
-    """[T, outputs, rows]"""
-
-
-class State(NamedTuple):
-    """An ensemble under way: M members for each of T targets."""
-
-    layers: Layers
-    memory: Any
-    """the optimiser's"""
-    best: Layers
-    """the layers as they were when the held-out loss was smallest"""
-    best_loss: jax.Array
-    """[M, T]"""
-
-
-def descend(
-    data: tuple[Array, Array],
-    held_out: tuple[Array, Array],
-    *,
-    members: int,
-    loss: Loss,
-    settings: Training,
-    rng: np.random.Generator,
-    progress: Progress | None,
-) -> tuple[Layers, Array]:
-    """The layers that were best on the held-out data; training and held-out losses [epochs, 2, M, T]."""
-    rows, judges = _rows(*data), _rows(*held_out)
-    targets, outputs, n = rows.targets.shape
-    ensemble = (members, targets)
-    state = _begin(rng, ensemble, (len(rows.inputs), *settings.hidden, outputs), settings)
-    shuffle = partial(minibatches, rng, ensemble, n, min(n, settings.batch_size))
-    losses = np.empty((settings.epochs, 2, *ensemble))
-    order = shuffle()
-    for epoch in range(settings.epochs):
-        state, of_epoch = _epoch(state, order, rows, judges, loss, settings)
-        order = shuffle()  # JAX returns at once: the next order is drawn while the epoch runs
-        losses[epoch] = of_epoch
-        if progress:
-            progress((epoch + 1) / settings.epochs, float(np.mean(np.asarray(state.best_loss))))
-    if not np.isfinite(np.asarray(state.best_loss)).all():
-        raise ClearloopError(f"training diverged: lower the learning rate of {settings.learning_rate}")
-    return state.best, losses
-
-
-def _rows(inputs: Array, targets: Array) -> Rows:
-    return Rows(jnp.asarray(inputs, dtype=jnp.float32), jnp.asarray(targets, dtype=jnp.float32))
-
-
-def _begin(
-    rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...], settings: Training
-) -> State:
-    layers = first_layers(rng, ensemble, sizes)
-    memory = _optimiser(settings, steps=1).init(layers)
-    return State(layers, memory, best=layers, best_loss=jnp.full(ensemble, jnp.inf, dtype=jnp.float32))
-
-
-def first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...]) -> Layers:
-    """Weights and biases uniform in ±1/√inputs.
-
-    From He's larger weights without biases, cart-pole networks end with three to five times the error.
-    """
-
-    def uniform(n_in: int, *shape: int) -> jax.Array:
-        return jnp.asarray(rng.uniform(-1, 1, (*ensemble, *shape)) / np.sqrt(n_in), dtype=jnp.float32)
-
-    return tuple((uniform(n_in, n_out, n_in), uniform(n_in, n_out)) for n_in, n_out in pairwise(sizes))
-
-
-def minibatches(rng: np.random.Generator, ensemble: tuple[int, int], n: int, size: int) -> NDArray[np.int32]:
-    """[steps, M, T, size] the n rows in a random order for each network, without those that fill no batch.
-
-    Drawn with NumPy: JAX shuffles by sorting, which on a CPU takes longer than the descent itself.
-    """
-    steps = n // size
-    rows = np.broadcast_to(np.arange(n, dtype=np.int32), (*ensemble, n))
-    order = rng.permuted(rows, axis=-1)[..., : steps * size]
-    return np.moveaxis(order.reshape(*ensemble, steps, size), 2, 0)
-
-
-def _optimiser(settings: Training, steps: int) -> Any:
-    return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.epochs * steps))
-
-
-@partial(jax.jit, static_argnames=("loss", "settings"))
-def _epoch(
-    state: State, order: jax.Array, rows: Rows, judges: Rows, loss: Loss, settings: Training
-) -> tuple[State, jax.Array]:
-    """The state after one pass over the minibatches `order`; training and judges' losses [2, M, T]."""
-    of_network = partial(_loss, loss=loss, settings=settings)
-    optimiser = _optimiser(settings, steps=len(order))
-
-    def total(layers: Layers, minibatch: jax.Array) -> tuple[jax.Array, jax.Array]:
-        inputs = jnp.moveaxis(rows.inputs[:, minibatch], 0, 2)
-        targets = jnp.take_along_axis(rows.targets[None], minibatch[:, :, None], axis=3)
-        losses = jax.vmap(jax.vmap(of_network))(layers, inputs, targets)
-        return losses.sum(), losses  # no loss depends on another network: the gradient of each is its own
-
-    def step(carry: tuple[Layers, Any], minibatch: jax.Array) -> tuple[tuple[Layers, Any], jax.Array]:
-        layers, memory = carry
-        gradient, losses = jax.grad(total, has_aux=True)(layers, minibatch)
-        change, memory = optimiser.update(gradient, memory)
-        return (optax.apply_updates(layers, change), memory), losses
-
-    (layers, memory), losses = jax.lax.scan(step, (state.layers, state.memory), order)
-    of_targets = jax.vmap(of_network, in_axes=(0, None, 0))
-    judged = jax.vmap(of_targets, in_axes=(0, None, None))(layers, judges.inputs, judges.targets)
-    return _judge(state, layers, memory, judged), jnp.stack([losses.mean(axis=0), judged])
-
-
-def _loss(layers: Layers, inputs: jax.Array, targets: jax.Array, loss: Loss, settings: Training) -> jax.Array:
-    """The mean loss of one network over inputs [features, rows] and targets [outputs, rows]."""
-    outputs = forward(layers, inputs, settings.activation)
-    if loss == "classes":
-        return -(targets * jax.nn.log_softmax(outputs, axis=0)).sum(axis=0).mean()
-    return jnp.square(outputs - targets).mean()
-
-
-def forward(layers: Layers, x: jax.Array, activation: Activation) -> jax.Array:
-    """Outputs [outputs, rows] of one network for inputs [features, rows]."""
-    *hidden, (w_last, b_last) = layers
-    for w, b in hidden:
-        x = ACTIVATIONS[activation](w @ x + b[:, None])
-    return w_last @ x + b_last[:, None]
-
-
-def _judge(state: State, layers: Layers, memory: Any, judged: jax.Array) -> State:
-    """Keep the new layers of the networks whose held-out loss fell."""
-    better = judged < state.best_loss  # false where training diverged to NaN
-
-    def choose(old: jax.Array, new: jax.Array) -> jax.Array:
-        return jnp.where(jnp.expand_dims(better, range(2, new.ndim)), new, old)
-
-    best = cast(Layers, jax.tree.map(choose, state.best, layers))
-    return State(layers, memory, best, jnp.where(better, judged, state.best_loss))
-
-
-# Networks that are fitted to one set of targets after the other, each time from where they are, in JAX.
-#
-# Targets are shares, from 0 to 1, and so are the answers: the output is a sigmoid, its loss the cross-
-# entropy. With squared errors a small share weighs next to nothing, and over many fits its errors add up.
-
-
-class Refitting:
-    """M networks with one output, for data at `points` [n, columns], asked at `asked` [m, columns].
-
-    `reads`: [M, columns] 0 for the columns that a network does not see, 1 for the others. Of the settings,
-    `epochs` are those of one fit, and the step size does not fall.
-    """
-
-    def __init__(
-        self, points: Array, asked: Array, *, reads: Array, settings: Training, rng: np.random.Generator
-    ) -> None:
-        self.scaling = Scaling.of(points)
-        self.points, self.asked = self._inputs(points), self._inputs(asked)
-        self.reads = jnp.asarray(reads[:, None, None, :], jnp.float32)
-        self.ensemble = len(reads), 1
-        self.layers = first_layers(rng, self.ensemble, (points.shape[1], *settings.hidden, 1))
-        self.memory = optax.adam(settings.learning_rate).init(self.layers)
-        self.settings, self.rng = settings, rng
-
-    def __call__(self, targets: Array) -> Array:
-        """Answers [M, m], after fitting the targets [n]."""
-        y, n = jnp.asarray(targets, jnp.float32), len(targets)
-        for _ in range(self.settings.epochs):
-            order = minibatches(self.rng, self.ensemble, n, min(n, self.settings.batch_size))[:, :, 0]
-            self.layers, self.memory = _sweep(
-                self.layers, self.memory, order, self.points, y, self.reads, self.settings
-            )
-        return np.asarray(_answers(self.layers, self.asked, self.reads, self.settings), np.float64)
-
-    def features(self, rows: Array) -> Array:
-        """[m, M · units] what the last hidden layers make of rows [m, columns], as they are now."""
-        found = _features(self.layers, self._inputs(rows), self.reads, self.settings)
-        return np.asarray(found, np.float64)
-
-    def _inputs(self, rows: Array) -> jax.Array:
-        return jnp.asarray(self.scaling.standardise(rows).T, jnp.float32)
-
-
-@partial(jax.jit, static_argnames="settings")
-def _sweep(
-    layers: Layers,
-    memory: Any,
-    order: jax.Array,
-    points: jax.Array,
-    targets: jax.Array,
-    reads: jax.Array,
-    settings: Training,
-) -> tuple[Layers, Any]:
-    """One pass over the minibatches `order` [steps, M, size]."""
-    optimiser = optax.adam(settings.learning_rate)
-
-    def loss(layers: Layers, rows: jax.Array) -> jax.Array:
-        logits = forward(layers, points[:, rows], settings.activation)[0]
-        return (jax.nn.softplus(logits) - targets[rows] * logits).mean()
-
-    def total(layers: Layers, rows: jax.Array) -> jax.Array:
-        return jax.vmap(loss)(_seeing(layers, reads), rows).sum()  # the gradient of each network is its own
-
-    def step(carry: tuple[Layers, Any], rows: jax.Array) -> tuple[tuple[Layers, Any], None]:
-        layers, memory = carry
-        change, memory = optimiser.update(jax.grad(total)(layers, rows), memory)
-        return (optax.apply_updates(layers, change), memory), None
-
-    carry, _ = jax.lax.scan(step, (layers, memory), order)
-    return carry
-
-
-@partial(jax.jit, static_argnames="settings")
-def _answers(layers: Layers, asked: jax.Array, reads: jax.Array, settings: Training) -> jax.Array:
-    """[M, m]"""
-
-    def answer(layers: Layers) -> jax.Array:
-        return jax.nn.sigmoid(forward(layers, asked, settings.activation)[0])
-
-    return jax.vmap(answer)(_seeing(layers, reads))
-
-
-@partial(jax.jit, static_argnames="settings")
-def _features(layers: Layers, rows: jax.Array, reads: jax.Array, settings: Training) -> jax.Array:
-    """[m, M · units]"""
-
-    def hidden(layers: Layers) -> jax.Array:
-        x = rows
-        for w, b in layers[:-1]:
-            x = ACTIVATIONS[settings.activation](w @ x + b[:, None])
-        return x
-
-    return jnp.concatenate(jax.vmap(hidden)(_seeing(layers, reads))).T
-
-
-def _seeing(layers: Layers, reads: jax.Array) -> Layers:
-    """[M] networks, without weights from columns that they do not see."""
-    (w, b), *rest = ((w[:, 0], b[:, 0]) for w, b in layers)
-    return ((w * reads[:, 0], b), *rest)

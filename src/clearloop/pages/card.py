@@ -29,13 +29,8 @@ from clearloop.pages.sections import (
     starts,
     table,
 )
-from clearloop.pages.words import (
-    Said,
-    explain_parts,
-    number,
-    rounded,
-    sentences,
-)
+from clearloop.pages.sentences import rounded, sentences
+from clearloop.pages.words import Said, explain_parts, number
 from clearloop.runs import RunDirectory
 
 LONGEST = 36  # characters of a term that is typeset

@@ -10,7 +10,7 @@ from clearloop.controllers.controller import read_variable
 from clearloop.controllers.pid import Loops
 from clearloop.exports.routine import times
 from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, to_latex, to_text, to_typst
-from clearloop.pages.words import rounded
+from clearloop.pages.sentences import rounded
 
 # A piece of mathematics: for pages, for PDFs, and as text.
 

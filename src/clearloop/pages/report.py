@@ -23,7 +23,7 @@ from clearloop.figures.trajectories import Outcomes, draw_start_maps, draw_traje
 from clearloop.files import whole_file
 from clearloop.methods.registry import METHODS
 from clearloop.pages.formulas import typeset
-from clearloop.pages.words import (
+from clearloop.pages.sentences import (
     beware,
     compared,
     cost_of,

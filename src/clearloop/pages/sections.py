@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import clearloop
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller, Planner, load
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
 from clearloop.diagnosis import Diagnosis, Linearisation, Margins, Mode, diagnose, find_margins
 from clearloop.diagnosis.terms import Experience
 from clearloop.errors import ClearloopError
@@ -24,14 +24,8 @@ from clearloop.figures.trajectories import Outcomes, draw_start_maps
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.lqr import LQR, Design, design
 from clearloop.pages.formulas import Formula
-from clearloop.pages.words import (
-    MINUS,
-    TIMES,
-    number,
-    percent,
-    quantity,
-    with_error,
-)
+from clearloop.pages.sentences import percent, with_error
+from clearloop.pages.words import MINUS, TIMES, number, quantity
 from clearloop.plants.scenarios import Scenarios
 from clearloop.runs import RunDirectory
 from clearloop.runs.front import judging_starts

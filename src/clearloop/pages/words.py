@@ -1,9 +1,8 @@
 """What each part of a controller does, in words: terms of formulas, gains, loops, rules."""
 
 import math
-import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
 from clearloop.controllers.controller import read_variable
@@ -11,141 +10,7 @@ from clearloop.controllers.fuzzy import Rule
 from clearloop.controllers.pid import Loop
 from clearloop.diagnosis.terms import Experience, Part, Term, split_terms
 from clearloop.expression import Call, Expression, Number, Variable, to_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from clearloop.runs import Before, Entry, Front, Trusted
-    from clearloop.runs.front import Beside
-
-
-# What the front of a run comes to, in sentences: the same on the screen and in the report.
-
-DIGITS = 3  # of numbers in formulas; the files have all of them
-
-
-def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str:
-    """How the best compares with the log, or, where a plant was there to test on, with the simplest, and with
-    what others have published.
-
-    `rows`: how far each is to be believed; `before`: what was there before.
-    """
-    best, simplest = front.entries[front.best], front.entries[front.simplest]
-    cost = cost_of(best)
-    costs = "costs" if best.penalty_system is not None else "promises"
-    where = " on the plant" if best.penalty_system is not None else ""
-    alike = len({row.readable for row in front.judged}) == 1
-    which = "The best controller" if alike else "The best controller that can be read"
-    said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where}"
-    others, advice = [], ""
-    from_log = next((row.from_log for row in rows if row.controller == best.controller), None)
-    if best.penalty_system is None and before.kind == "log" and before.penalty and from_log is not None:
-        others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
-        known = [row.from_log for row in rows if row.from_log is not None]
-        if min(known) >= before.penalty:
-            advice = " None is better than what was there when the log was made: keep that."
-    elif simplest != best:
-        others.append(f"{_compared(cost, cost_of(simplest))} the simplest")
-    rivals = [known for known in front.published if known.in_paper]
-    if rivals and front.best not in front.planners:
-        rival = min(rivals, key=lambda known: known.penalty_system)
-        others.append(f"{_compared(cost, rival.penalty_system)} the best published, the {rival.title}")
-    return (f"{said}: {' and '.join(others)}." if others else f"{said}.") + advice
-
-
-def planned(front: "Front", planner: int) -> str:
-    """What a planner costs, and the best of the others from the same starts."""
-    rows = {row.controller: row for row in front.planned}
-    own, best = rows[front.entries[planner].controller], front.entries[front.best].controller
-    titles = {} if rows[best].planner else {best: best}
-    titles |= {known.controller: known.title for known in front.published if known.in_paper}
-    others = [f"{title} {format_penalty(cost_of(rows[name]))}" for name, title in titles.items()]
-    return (
-        f"{own.controller} plans anew at every step; its figures are from the first {own.starts} starts"
-        + (f", where it stands beside {', '.join(others)}" if others else "")
-    )
-
-
-def compared(pick: "Trusted | None", before: "Before") -> str:
-    """What was there before, and what the pick promises beside it."""
-    if before.penalty is None:
-        return before.text
-    said = f"{format_penalty(before.penalty)}: {before.text}"
-    promise = None
-    if pick is not None:
-        promise = pick.from_log if before.kind == "log" else pick.promise
-    if promise is None:
-        return said
-    less = _compared(promise, before.penalty).removesuffix(" than")
-    return f"{said}; the pick promises {format_penalty(promise)} there, {less}"
-
-
-def beware(rows: "Sequence[Trusted]") -> list[str]:
-    """Of controllers that are not to be believed."""
-    return [f"{row.controller}: {' and '.join(row.warnings)}" for row in rows if row.warnings]
-
-
-def kept(front: "Front") -> str:
-    """How far the plant is from what the model promised."""
-    pick = front.entries[front.pick]
-    pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
-    promised, cost = format_penalty(pick.penalty_model), format_penalty(cost_of(pick))
-    said = f"the pick promises {promised} and costs {cost} on the plant"
-    if not all(promised > 0 for promised, _ in pairs):
-        return said
-    apart = max(abs(cost / promised - 1) for promised, cost in pairs)
-    more = cost_of(pick) / pick.penalty_model - 1
-    return (
-        f"{said}, {abs(more):.1%} {'more' if more >= 0 else 'less'};"
-        f" over the front, plant and promise are at most {apart:.1%} apart"
-    ).replace("%", " %")
-
-
-def sentences(*parts: str) -> str:
-    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
-
-
-def rounded(formula: str) -> str:
-    """With numbers that a person can take in."""
-    return re.sub(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?", lambda match: _short(float(match[0])), formula)
-
-
-def _short(value: float) -> str:
-    if value == 0 or not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{DIGITS}g}"
-    places = max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def cost_of(entry: "Entry | Beside") -> float:
-    """On the plant, where there is one."""
-    return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
-
-
-def with_error(mean: float, error: float | None) -> str:
-    """`2.61 ± 0.12`"""
-    return format_penalty(mean) + (f" ± {error:.2g}" if error is not None else "")
-
-
-def percent(share: float) -> str:
-    """`6.1 %`"""
-    return f"{100 * share:.1f} %"
-
-
-def format_penalty(value: float) -> str:
-    return f"{value:.2f}" if 0.01 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
-
-
-def _compared(cost: float, other: float) -> str:
-    """`12 % less than`; in absolute terms where shares mean nothing."""
-    if cost > 0 and other > 0:
-        change = cost / other - 1
-        size = f"{100 * abs(change):.{0 if abs(change) >= 0.1 else 1}f} %"
-    else:
-        change, size = cost - other, format_penalty(abs(cost - other))
-    return f"{size} {'less' if change <= 0 else 'more'} than"
-
+from clearloop.pages.sentences import rounded
 
 # Conditions, variables and numbers of a controller in words, with its units.
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, Variable, evaluate, variables
 from clearloop.plants.plant import task_window
@@ -47,9 +47,6 @@ class Judge:
             return state[variable.name] - (aim if variable.part == "error" else 0.0)
 
         return evaluate(formula, {variable: read(variable) for variable in variables(formula)})
-
-
-Floats = NDArray[np.float64]
 
 
 class Actor(Protocol):

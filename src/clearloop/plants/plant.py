@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, variables
 from clearloop.kernels.engine import System, roll_out
@@ -104,8 +105,6 @@ def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
 
 
 # The plant of a task, one control interval at a time.
-
-Floats = NDArray[np.float64]
 
 
 class Step(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.data.log import first_rows, last_rows, setpoint_rows
 from clearloop.errors import ClearloopError
@@ -18,8 +19,6 @@ from clearloop.task import Task
 from clearloop.task.plant import draw_signal
 
 # What is aimed at in a rollout: a setpoint for each state at each step.
-
-Floats = NDArray[np.float64]
 
 
 def setpoint_table(

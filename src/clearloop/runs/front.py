@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller, Planner
 from clearloop.data import Batch
-from clearloop.data.cells import Floats, Ints
 from clearloop.diagnosis.robustness import Region, cover
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import from_json, save, to_json
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
 from clearloop.evaluation import Evaluation
 from clearloop.methods import Candidate, Method, Point, Problem, Result, Search, State, learn, snapshot
 from clearloop.methods.learning import JUDGED_STARTS

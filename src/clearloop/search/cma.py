@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.errors import check_range
-
-Floats = NDArray[np.float64]
 
 FLATTEST = 1e-14  # of the covariance's diagonal: what lies in a wall would shrink to nothing
 

@@ -6,9 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.errors import check_range
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

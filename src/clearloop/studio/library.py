@@ -16,7 +16,7 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import to_text
 from clearloop.files import file_name, read_text, whole_file
-from clearloop.pages.words import headline, rounded
+from clearloop.pages.sentences import headline, rounded
 from clearloop.published import published_for
 from clearloop.runs import Front, RunDirectory, read_trust
 from clearloop.runs.directory import read_table

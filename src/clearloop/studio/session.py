@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller
 from clearloop.controllers.controller import Derivation, check_names
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.expression import to_text
-from clearloop.plants.plant import Floats, Stepper
+from clearloop.plants.plant import Stepper
 from clearloop.studio.stage import Course, Outside, Stage, terms_of
 from clearloop.task import Task
 

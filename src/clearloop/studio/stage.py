@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller
 from clearloop.controllers.controller import Memory
 from clearloop.controllers.equation import Equation
@@ -26,8 +27,8 @@ from clearloop.expression import (
 )
 from clearloop.expression import variables as variables_of
 from clearloop.kernels.engine import roll_out
-from clearloop.pages.words import rounded
-from clearloop.plants.plant import Floats, fixed_actions, lower_plant, task_window
+from clearloop.pages.sentences import rounded
+from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task
 from clearloop.task.plant import make_box, uniform_starts

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import KDTree
 
-from clearloop.data.cells import Flags, Floats, Ints
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.log import first_rows
 from clearloop.kernels.layout import (
     ACTIVATIONS,

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.errors import ClearloopError
 from clearloop.networks import Scaling
 from clearloop.surrogate.fitting import MOST_CLASSES

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats, Ints
 from clearloop.data.log import last_rows, setpoint_rows
 from clearloop.errors import ClearloopError
 from clearloop.kernels.interpreter import run

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from clearloop.arrays import Flags, Floats
 from clearloop.data import Batch
-from clearloop.data.cells import Flags, Floats
 from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.kernels.engine import System

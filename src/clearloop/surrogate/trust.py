@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clearloop.arrays import Floats, Ints
 from clearloop.data import Batch, check
-from clearloop.data.cells import Floats, Ints
 from clearloop.data.excitation import goals
 from clearloop.data.findings import Finding, Report
 from clearloop.kernels.rollout import STATE_LIMIT

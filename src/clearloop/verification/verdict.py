@@ -13,9 +13,9 @@ from xml.etree.ElementTree import Element, fromstring
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.controllers import Controller
 from clearloop.data import Batch
-from clearloop.data.cells import Floats
 from clearloop.data.log import setpoint_rows
 from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import lower

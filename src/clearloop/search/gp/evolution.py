@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.search.cma import CMA, Descent
 from clearloop.search.gp.genome import (
     GP,
@@ -320,7 +320,6 @@ class Evolution:
 
 # The constants of many programs refined at once, each by its own CMA-ES.
 
-Floats = NDArray[np.float64]
 
 REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
 

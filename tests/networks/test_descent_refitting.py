@@ -3,7 +3,7 @@
 import numpy as np
 
 from clearloop.networks import Training
-from clearloop.networks.training import Refitting
+from clearloop.networks.descent import Refitting
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, (300, 3))
 READS = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])

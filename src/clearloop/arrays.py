@@ -1,0 +1,8 @@
+"""The types of NumPy arrays, said once. What the axes of an array mean stands where it is used."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]

@@ -1,5 +1,6 @@
-"""`python -m clearloop` is the same as `clearloop`."""
+"""`python -m clearloop` is the command `clearloop`."""
 
 from clearloop.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

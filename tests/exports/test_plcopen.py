@@ -6,7 +6,7 @@ import pytest
 import xmlschema
 
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
-from clearloop.exports.structured_text.plcopen import plcopen
+from clearloop.exports.structured_text.plcopen import plcopen_xml
 from clearloop.exports.structured_text.printing import OPTIONS, pous
 from clearloop.verification.st import Block
 from clearloop.verification.verdict import text_of_project
@@ -18,7 +18,7 @@ READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
 
 
 def project(kind: str, precision: Precision = DOUBLE, *options: str) -> str:
-    return plcopen(pous(KINDS[kind].for_task(CARTPOLE), "test", precision, frozenset(options)))
+    return plcopen_xml(pous(KINDS[kind].for_task(CARTPOLE), "test", precision, frozenset(options)))
 
 
 @pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=["double", "single"])

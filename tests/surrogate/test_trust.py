@@ -8,7 +8,7 @@ import pytest
 from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.data.findings import Finding
-from clearloop.surrogate import Surrogate, examine_model, trust
+from clearloop.surrogate import Surrogate, examine, examine_model
 from clearloop.surrogate.trust import compare
 from tests.surrogate.models import SLIDER, slider_log, slider_model
 
@@ -21,7 +21,7 @@ def of(log: Batch, model: Surrogate) -> tuple[Batch, Surrogate]:
     return log, replace(model, batch=log.fingerprint())
 
 
-def examine(log: Batch, model: Surrogate) -> dict[str, Finding]:
+def findings(log: Batch, model: Surrogate) -> dict[str, Finding]:
     return {finding.code: finding for finding in examine_model(SLIDER, *of(log, model))}
 
 
@@ -32,7 +32,7 @@ def test_an_exact_model_is_trusted() -> None:
     assert np.max(found.model) < 1e-9
     assert np.max(found.linear) < 1e-9
     assert np.min(found.still) > 0.01
-    assert not trust(SLIDER, log, model).refusals
+    assert not examine(SLIDER, log, model).refusals
 
 
 def test_a_model_in_which_nothing_changes_predicts_nothing() -> None:
@@ -49,13 +49,13 @@ def test_a_state_that_the_reward_does_not_need_may_be_unpredictable() -> None:
 
 
 def test_a_linear_model_that_is_better_tells_of_too_little_data() -> None:
-    found = examine(slider_log(), slider_model(lambda gains: (gains, 0.01)))
+    found = findings(slider_log(), slider_model(lambda gains: (gains, 0.01)))
     assert found["worse-than-linear"].severity == "warning"
 
 
 def test_a_log_in_other_units_fails_all_the_time() -> None:
     log = slider_log()
-    found = examine(replace(log, states=1000 * log.states), slider_model(exact))
+    found = findings(replace(log, states=1000 * log.states), slider_model(exact))
     assert found["beyond-limits"].severity == "problem"
 
 
@@ -63,7 +63,7 @@ def test_weak_regions_are_found() -> None:
     log = slider_log(episodes=400)
     states = log.states.copy()
     states[:, 1] += np.where(states[:, 0] > 2.5, 0.3, 0.0) * np.random.default_rng(0).normal(size=len(states))
-    found = examine(replace(log, states=states), slider_model(exact))
+    found = findings(replace(log, states=states), slider_model(exact))
     assert found["weak-region"].severity == "note"
     assert found["weak-region"].numbers["where"] == "place"
     assert found["weak-region"].numbers["low"] == pytest.approx(2.5, abs=0.6)

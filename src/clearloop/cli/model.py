@@ -47,7 +47,7 @@ def model(
     Example: clearloop model cartpole --out runs/model
     """
     from clearloop.runs import RunDirectory
-    from clearloop.surrogate import trust
+    from clearloop.surrogate import examine
     from clearloop.task import Task
 
     the_task, the_track, run = Task.load(task), find_track(track), RunDirectory(out)
@@ -59,7 +59,7 @@ def model(
         surrogate = learn_model(the_task, batch, the_track, seed)
         surrogate.save(run.path / "surrogate")
         quality = assess_model(surrogate, batch, run)
-        verdict = trust(the_task, batch, surrogate)
+        verdict = examine(the_task, batch, surrogate)
         run.mark("finished")
     if as_json:
         print_json(quality.to_dict() | {"trust": verdict.to_dict()})

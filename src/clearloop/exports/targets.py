@@ -12,7 +12,7 @@ from clearloop.exports.lowering import lower
 from clearloop.exports.printer import about, ascii_name
 from clearloop.exports.python import python
 from clearloop.exports.spans import DOUBLE, PRECISIONS, Precision
-from clearloop.exports.structured_text import plcopen, pous, structured_text
+from clearloop.exports.structured_text import plcopen_xml, pous, structured_text
 
 Files = dict[str, str]
 """Texts by file name, the main one first."""
@@ -56,7 +56,7 @@ def _structured_text(
 def _plcopen(
     controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
 ) -> Files:
-    return {f"{ascii_name(name)}.xml": plcopen(pous(controller, name, precision, options))}
+    return {f"{ascii_name(name)}.xml": plcopen_xml(pous(controller, name, precision, options))}
 
 
 TARGETS: dict[str, Target] = {

@@ -18,7 +18,7 @@ from clearloop.evaluation.q_evaluation import NETWORKS, LinearQ
 from clearloop.methods.lqr import LQR, design
 from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.plants.scenarios import Scenarios
-from clearloop.surrogate import BEST, Surrogate, Track, trust
+from clearloop.surrogate import BEST, Surrogate, Track, examine
 from clearloop.task import Task
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def learn(
     model_rng, search_rng, judge_rng = streams(rng)
     if surrogate is None:
         surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
-        if not force and (reasons := trust(task, batch, surrogate).refusals):
+        if not force and (reasons := examine(task, batch, surrogate).refusals):
             raise refuse(f"task {task.name}", reasons)
     with threadpool_limits(limits=1, user_api="blas"):  # more threads add up in another order
         (value_rng,) = rng.spawn(1)

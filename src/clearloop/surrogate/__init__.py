@@ -3,6 +3,16 @@
 from clearloop.surrogate.quality import Quality, assess
 from clearloop.surrogate.steps import BEST, PUBLISHED, TRACKS, Track
 from clearloop.surrogate.surrogate import Surrogate
-from clearloop.surrogate.trust import examine_model, trust
+from clearloop.surrogate.trust import examine, examine_model
 
-__all__ = ["BEST", "PUBLISHED", "TRACKS", "Quality", "Surrogate", "Track", "assess", "examine_model", "trust"]
+__all__ = [
+    "BEST",
+    "PUBLISHED",
+    "TRACKS",
+    "Quality",
+    "Surrogate",
+    "Track",
+    "assess",
+    "examine",
+    "examine_model",
+]

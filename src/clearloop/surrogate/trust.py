@@ -108,7 +108,7 @@ PARTS, WEAK = 5, 3.0  # of a state's range by quantiles; times the usual error i
 FEWEST = 30  # held-out steps in a part
 
 
-def trust(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
+def examine(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
     """Everything that is known of both. A problem forbids to search."""
     examined = check(batch, task)
     return Report.of(examined.summary, [*examined.findings, *examine_model(task, batch, surrogate)])

@@ -21,7 +21,7 @@ _LISTS: dict[Section, tuple[str, dict[str, str]]] = {
 }
 
 
-def plcopen(pous: Sequence[Pou]) -> str:
+def plcopen_xml(pous: Sequence[Pou]) -> str:
     """A project of these units. The function block, whose name it gets, is the last one."""
     project = Element("project", {"xmlns": NAMESPACE})
     header = {"companyName": "", "productName": "clearloop", "productVersion": clearloop.__version__}

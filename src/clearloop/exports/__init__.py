@@ -4,8 +4,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from clearloop.controllers.routine import Routine
 from clearloop.exports.lowering import lower
-from clearloop.exports.routine import Routine
 from clearloop.exports.spans import DOUBLE, PRECISIONS, SINGLE, Precision
 from clearloop.exports.targets import TARGETS, Files, export
 

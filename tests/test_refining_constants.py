@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from clearloop.controllers import to_json
 from clearloop.expression import significant
-from clearloop.refining import digits_of, sizes, with_constants, with_size
+from clearloop.refining import digits_of, sizes, with_size
 from tests.controllers.kinds import KINDS
 
 READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
@@ -30,7 +30,7 @@ def test_digits_are_those_that_mean_something(value: float, digits: int) -> None
 
 @pytest.mark.parametrize("kind", READABLE)
 def test_nothing_changes_if_no_constant_does(kind: str) -> None:
-    same = with_constants(KINDS[kind], lambda value: value)
+    same = KINDS[kind].with_constants(lambda value: value)
     assert sizes(same) == sizes(KINDS[kind])
     if not kind.endswith("equation"):
         assert to_json(same) == to_json(KINDS[kind])

@@ -1,5 +1,12 @@
-"""A controller of every kind for the cart-pole, each with what makes its kind hard."""
+"""A controller of every kind for the cart-pole, each with what makes its kind hard.
 
+A new kind needs an example here: the tests of kernels, exports, pages and diagnosis take it from this table.
+"""
+
+import json
+from typing import Any
+
+from clearloop.controllers import KINDS as REGISTERED
 from clearloop.controllers import Controller, from_json
 from clearloop.task import Task
 
@@ -67,3 +74,12 @@ TEXTS = {
 }
 
 KINDS: dict[str, Controller] = {name: from_json(text) for name, text in TEXTS.items()}
+"""By the name of the example."""
+
+POPULATED = tuple(name for name, kind in REGISTERED.items() if kind.policy is not None)
+"""The kinds that the engine runs, by the names in their files."""
+
+
+def examples(kind: str) -> list[dict[str, Any]]:
+    """The tables of a kind's examples."""
+    return [table for table in map(json.loads, TEXTS.values()) if table["kind"] == kind]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from clearloop.expression import Variable, substitute, to_text
+from tests.controllers.kinds import examples
 from tests.expression.strategies import expressions
 
 LARGEST = 1e12
@@ -116,6 +117,11 @@ BODIES = {
 }
 
 
+def bodies(kind: str) -> SearchStrategy[dict[str, Any]]:
+    """What is between observation and action; where nobody says how to draw it, that of the examples."""
+    return BODIES[kind]() if kind in BODIES else st.sampled_from(examples(kind))
+
+
 def tables(kind: str) -> SearchStrategy[dict[str, Any]]:
     """What a controller file of this kind holds."""
     fields = optional(
@@ -126,9 +132,7 @@ def tables(kind: str) -> SearchStrategy[dict[str, Any]]:
         units=optional(theta=st.sampled_from(["°", "rad", ""]), force=st.just("N")),
         dt=st.floats(1e-9, 1e9),
     )
-    return st.builds(
-        lambda head, body: {"clearloop": 1, "kind": kind, **head, **body}, fields, BODIES[kind]()
-    )
+    return st.builds(lambda head, body: {"clearloop": 1, "kind": kind, **head, **body}, fields, bodies(kind))
 
 
 def files(kind: str) -> SearchStrategy[str]:

@@ -9,14 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearloop.controllers import Controller, encode, from_json, load, save, to_json
+from clearloop.kernels.layout import PROGRAM
 from tests.controllers import strategies
-from tests.controllers.kinds import CARTPOLE, KINDS
+from tests.controllers.kinds import CARTPOLE, KINDS, POPULATED, examples
 
-ALL_KINDS = ("equation", "linear", "pid", "fuzzy", "network", "greedy-q")
 EXAMPLES = settings(max_examples=25, deadline=None)
 
-kinds = pytest.mark.parametrize("kind", ALL_KINDS)
+kinds = pytest.mark.parametrize("kind", POPULATED)
 any_file = st.data()
+
+
+@kinds
+def test_every_kind_has_an_example(kind: str) -> None:
+    assert examples(kind), f"tests/controllers/kinds.py has no controller of the kind {kind}"
 
 
 def draw(data: st.DataObject, kind: str) -> Controller:
@@ -99,7 +104,7 @@ def test_populations_are_encoded_alike(kind: str, data: st.DataObject) -> None:
     assert policies.numbers.shape[0] == 3
     assert np.isfinite(policies.numbers).all()
     assert (policies.numbers == policies.numbers[0]).all()
-    assert policies.spans.shape == (3, 2 if kind == "equation" else 1)
+    assert policies.spans.shape == (3, 2 if controller.policy == PROGRAM else 1)
     assert policies.spans.flat[-1] == len(policies.code) == len(policies.operand)
     assert policies.limits.shape == (1, 2)
     assert encode([controller], CARTPOLE, history=history, dtype=np.float32).numbers.dtype == np.float32

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
+from clearloop.controllers.routine import Let, Sum
 from clearloop.exports import DOUBLE, Routine, lower
-from clearloop.exports.routine import Let, Sum
 from clearloop.expression import Variable
 from clearloop.verification import Amount
 from clearloop.verification.bounds import Arithmetic, Shadow

@@ -14,7 +14,7 @@ from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.exports.block import block_of
 
 SCHEMA = xmlschema.XMLSchema(str(Path(__file__).with_name("plcopen_201.xsd")))
-READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
+READABLE = [name for name, controller in KINDS.items() if controller.readable]
 
 
 def project(kind: str, precision: Precision = DOUBLE, *options: str) -> str:

@@ -22,7 +22,7 @@ from clearloop.verification.st import Block, parse
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.exports.block import STATES, between, block_of, observation, step, text_of
 
-READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
+READABLE = [name for name, controller in KINDS.items() if controller.readable]
 
 
 def largest_difference(

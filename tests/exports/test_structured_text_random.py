@@ -10,17 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clearloop.controllers import from_json
+from clearloop.controllers import KINDS, from_json
 from clearloop.errors import ClearloopError
 from clearloop.exports import DOUBLE, SINGLE, Precision, export
 from clearloop.exports.targets import check_limits
 from clearloop.verification.verdict import run_text, text_of_project
+from tests.controllers.kinds import POPULATED
 from tests.controllers.strategies import tables
 from tests.exports.batch import Actions, Case, make_case
 from tests.exports.test_hard import FEW
 from tests.exports.test_random import COMPARED, COMPARED_SINGLE, cases, check
 
-READABLE = ("equation", "linear", "pid", "fuzzy")
+READABLE = [kind for kind in POPULATED if KINDS[kind].readable]
 
 
 def run(case: Case, to: str = "st") -> Actions:

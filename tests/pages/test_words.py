@@ -6,7 +6,8 @@ import pytest
 from clearloop.controllers import Controller, Equation, from_json
 from clearloop.diagnosis.terms import Experience
 from clearloop.expression import Call, parse, to_text
-from clearloop.pages.words import Said, condition_words, explain_parts, number
+from clearloop.numbers import number
+from clearloop.pages.words import Said, condition_words, explain_parts
 from tests.controllers.kinds import KINDS
 from tests.surrogate.models import CARTPOLE, cartpole_log
 

@@ -3,39 +3,10 @@
 import math
 
 import pytest
-from hypothesis import assume, given, settings
 
 from clearloop.controllers import Equation
 from clearloop.controllers.pid import PID, Loop, Loops
-from clearloop.expression import Expression, evaluate, parse, to_text, variables
 from clearloop.studio.session import Automatic
-from clearloop.studio.stage import summands
-from tests.expression.strategies import expressions, tame_numbers
-
-SUMS = expressions(operations=("add", "sub", "neg", "mul", "sin"), constants=tame_numbers)
-
-
-@given(formula=SUMS)
-@settings(max_examples=200)
-def test_summands_add_up_to_the_formula(formula: Expression) -> None:
-    values = {variable: 0.5 + 0.25 * number for number, variable in enumerate(variables(formula))}
-    parts = [evaluate(part, values) for part in summands(formula)]
-    assume(all(abs(part) < 1e6 for part in parts))
-    assert sum(parts) == pytest.approx(evaluate(formula, values), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("formula", "parts"),
-    [
-        ("70*theta + 20*theta_dot - 3*rho", ["70*theta", "20*theta_dot", "-3*rho"]),
-        ("a - (b - c) - -d", ["a", "-b", "c", "d"]),
-        ("-(a + 2)", ["-a", "-2"]),
-        ("2*(a + b)", ["2*(a + b)"]),
-        ("if(a > 0, b + c, d)", ["if(a > 0, b + c, d)"]),
-    ],
-)
-def test_a_sum_falls_apart_at_its_signs(formula: str, parts: list[str]) -> None:
-    assert [to_text(part) for part in summands(parse(formula))] == parts
 
 
 def test_they_are_worth_what_they_were_when_the_action_was_chosen() -> None:

@@ -15,7 +15,7 @@ from clearloop.verification.st import Block
 from tests.controllers.kinds import CARTPOLE, KINDS
 
 BRIEF = Amount(episodes=6, length=6, after=1, tries=1)
-READABLE = ("equation", "lagging equation", "linear", "pid", "fuzzy")
+READABLE = [name for name, controller in KINDS.items() if controller.readable]
 
 
 def equation(law: str) -> Controller:

@@ -12,7 +12,7 @@ import numpy as np
 from clearloop.arrays import Floats
 from clearloop.bench.engines import Call, Engine, Failure
 from clearloop.bench.experiment import Store, Work, experiment, prepare
-from clearloop.controllers import Planner, from_json, save
+from clearloop.controllers import from_json, save
 from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
 from clearloop.methods import BUDGETS
@@ -423,7 +423,7 @@ def write_tables(run: RunDirectory, course: Course) -> None:
         timing.append(Timing(work.method, work.track, seed, outcome["seconds"], outcome["steps"]))
         for name, score in outcome["scores"].items():
             controller = from_json(score["controller"])
-            if isinstance(controller, Planner):  # whose model is not beside it, as in a run
+            if controller.plans:  # whose model is not beside it, as in a run
                 controller = controller.model_copy(update={"run": f"../models/{work.of_model.key}"})
             save(controller, folder / f"{work.track}-{name}-{seed}.json")
     write_table(run.path / "timing.csv", Timing, timing)

@@ -148,7 +148,7 @@ def evaluate(
         return
     if data:
         raise ClearloopError(f"--on {on}: takes no --data, which is for --on batch")
-    plans = the_controller.kind == "planner"  # which takes its time
+    plans = the_controller.plans  # which takes its time
     with progress("Planning") if plans else nullcontext() as tell:
         surrogate = find_surrogate(on, run, the_task)
         result = score(

@@ -1,18 +1,23 @@
-"""Controllers: observation history → action. Each kind prints, encodes and saves itself."""
+"""Controllers: observation history → action. Each kind says itself how it acts, is exported, and looks."""
 
-from clearloop.controllers.controller import Controller, Memory
-from clearloop.controllers.equation import Equation
-from clearloop.controllers.file import encode, from_json, load, save, to_json
+from clearloop.controllers.controller import Controller
+from clearloop.controllers.encoding import encode
+from clearloop.controllers.equation import Equation, FormulaController
+from clearloop.controllers.file import from_json, load, save, to_json
 from clearloop.controllers.fuzzy import Fuzzy
+from clearloop.controllers.kinds import KINDS, register
 from clearloop.controllers.linear import Linear
+from clearloop.controllers.memory import Memory
 from clearloop.controllers.network import GreedyQ, NetworkController
 from clearloop.controllers.pid import PID
 from clearloop.controllers.planner import Planner
 
 __all__ = [
+    "KINDS",
     "PID",
     "Controller",
     "Equation",
+    "FormulaController",
     "Fuzzy",
     "GreedyQ",
     "Linear",
@@ -22,6 +27,7 @@ __all__ = [
     "encode",
     "from_json",
     "load",
+    "register",
     "save",
     "to_json",
 ]

@@ -1,26 +1,29 @@
 """What all controllers have in common: the fields of their files, limits, setpoints and memory."""
 
-import math
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, Strict, model_validator
 
+from clearloop.controllers.memory import Derivation, Memory
+from clearloop.controllers.routine import Scope
+from clearloop.controllers.views import DrawnRule, FeedbackLoop, Note, Part, Summand
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import (
     Expression,
     FormulaError,
+    Program,
     Variable,
-    evaluate,
     is_name,
     parse,
     to_text,
     variables,
 )
-from clearloop.expression.nodes import READ_LIMIT, read
+from clearloop.expression.nodes import READ_LIMIT
+from clearloop.expression.pieces import Pieces
 from clearloop.programs import Features
 from clearloop.task import Task
 from clearloop.task.tables import (
@@ -68,53 +71,6 @@ def check_names(place: str, names: Collection[str], what: str, known: Collection
             raise ClearloopError(f"{place}: {quoted(name)} is not {what} of the task{hint}")
 
 
-# States that a controller computes itself from what it is shown, step by step, by the task's formulas.
-
-Values = Mapping[str, float]
-
-
-class Derivation:
-    """Remembers as much of an episode as the formulas look back.
-
-    Before the start: the first observation repeated, past actions 0; for the first observation, derived
-    values of 0.
-    """
-
-    def __init__(self, formulas: Mapping[str, str], actions: Sequence[str]) -> None:
-        self._formulas = {name: read_formula(text) for name, text in formulas.items()}
-        lags = [v.lag or 0 for formula in self._formulas.values() for v in variables(formula)]
-        depth = 1 + max(lags, default=0)
-        self._seen: deque[dict[str, float]] = deque(maxlen=depth)
-        self._actions: deque[Values] = deque([dict.fromkeys(actions, 0.0)] * depth, maxlen=depth)
-
-    def complete(self, observation: Values, setpoints: Values) -> dict[str, float]:
-        """The observation with what is derived from it; what it shows itself is taken as it is."""
-        first = not self._seen
-        self._seen.appendleft(dict(observation))
-        for name, formula in self._formulas.items():
-            if name not in observation:
-                values = {v: self._value(v, setpoints, first) for v in variables(formula)}
-                self._seen[0][name] = read(evaluate(formula, values))
-        return dict(self._seen[0])
-
-    def acted(self, action: Values) -> None:
-        self._actions.appendleft(action)
-
-    def _value(self, variable: Variable, setpoints: Values, first: bool) -> float:
-        name, lag = variable.name, variable.lag or 0
-        aim = read(setpoints.get(name, 0.0))
-        if variable.part == "setpoint":
-            return aim
-        if name in self._actions[0]:
-            return self._actions[lag - 1][name]
-        if lag and first and name in self._formulas:
-            return 0.0
-        seen = self._seen[min(lag, len(self._seen) - 1)]
-        if name not in seen:
-            raise ClearloopError(f"the observation has no {quoted(name)}; it has: {', '.join(seen)}")
-        return read(seen[name]) - (aim if variable.part == "error" else 0.0)
-
-
 def needed_formulas(task: Task, read_names: set[str]) -> dict[str, str]:
     """Of the derived states that are read, and of those that these are derived from; in their order."""
     needed = set(read_names)
@@ -122,55 +78,6 @@ def needed_formulas(task: Task, read_names: set[str]) -> dict[str, str]:
         if name in needed:
             needed |= {variable.name for variable in variables(task.derived[name])}
     return {name: to_text(formula) for name, formula in task.derived.items() if name in needed}
-
-
-# What a controller in plain Python remembers of an episode.
-
-
-class Memory:
-    """Observations, setpoints and actions, the latest first; `controller.reset()` gives an empty one.
-
-    Before the start: the first observation repeated, past actions 0.
-    """
-
-    def __init__(self, depth: int, actions: Sequence[str]) -> None:
-        self._observations: deque[Values] = deque(maxlen=depth)
-        self._setpoints: deque[Values] = deque(maxlen=depth)
-        self._actions: deque[Values] = deque([dict.fromkeys(actions, 0.0)] * depth, maxlen=depth)
-        self.derivation: Derivation | None = None
-        """what computes states that are not shown"""
-
-    def observe(self, observation: Values, setpoint: Values) -> None:
-        """Keep what is seen, limited as formulas read it, and what is aimed at."""
-        for name, value in observation.items():
-            if math.isnan(value):
-                raise ClearloopError(f"the observation of {quoted(name)} is not a number")
-        self._observations.appendleft({name: read(value) for name, value in observation.items()})
-        self._setpoints.appendleft({name: read(value) for name, value in setpoint.items()})
-
-    def acted(self, action: Values) -> None:
-        self._actions.appendleft(action)
-        if self.derivation:
-            self.derivation.acted(action)
-
-    def error(self, variable: Variable) -> float:
-        """What a name in a formula means: value − setpoint; `rho.setpoint` is the setpoint itself."""
-        aim = self._setpoints[0].get(variable.name, 0.0)
-        return aim if variable.part == "setpoint" else self.value(variable.name, variable.lag or 0) - aim
-
-    def errors(self, name: str) -> Iterator[float]:
-        """What a PID loop sees: setpoint − value of each time, the latest first."""
-        for lag, setpoint in enumerate(self._setpoints):
-            yield setpoint.get(name, 0.0) - self.value(name, lag)
-
-    def value(self, name: str, lag: int) -> float:
-        """Of a state `lag` steps ago, or of an action, at least one step ago."""
-        if name in self._actions[0]:
-            return read(self._actions[lag - 1][name])
-        seen = self._observations[min(lag, len(self._observations) - 1)]
-        if name not in seen:
-            raise ClearloopError(f"the observation has no {quoted(name)}; it has: {', '.join(seen)}")
-        return seen[name]
 
 
 # What a controller may choose for an action: limits, and for some actions only whole steps between them.
@@ -243,7 +150,12 @@ Coefficient = Annotated[
 
 
 class Controller(Table):
-    """A controller file. Subclasses say what is between observation and action."""
+    """A controller file. A subclass is a kind of controller; `kinds.py` lists them.
+
+    A kind says what is between observation and action. What the rest of the package asks of a controller is
+    a method here, with a default for kinds that have nothing to say: no formula, no terms, no rules. A kind
+    whose actions are formulas gets all of it from `FormulaController` in `equation.py`.
+    """
 
     clearloop: Literal[1] = 1
     kind: str
@@ -260,24 +172,40 @@ class Controller(Table):
     units: dict[str, Unit] = Field({})
     dt: Positive | None = None
 
-    readable: ClassVar[bool] = True
-    """whether a person can take it in"""
     chosen_in: ClassVar[str] = "outputs"
     """The table of the file whose keys are actions."""
+    readable: ClassVar[bool] = True
+    """Whether a person can take it in."""
+    policy: ClassVar[int | None] = None
+    """How the engine runs it: a constant of `kernels/layout.py`; None: it cannot be one of a population."""
+    plans: ClassVar[bool] = False
+    """Whether it searches anew at every step, on a model; that is too slow for much of what others do."""
+    windowed: ClassVar[bool] = True
+    """Whether its action follows from the engine's window alone. If not, `respond` must take arrays, too."""
+    exact: ClassVar[bool] = False
+    """Whether its arithmetic is given to the last bit: that of formulas is, in printed order."""
+    names_mean_errors: ClassVar[bool] = True
+    """Whether the bare name of a state with a setpoint means its distance from that."""
+
+    # What it is.
 
     @property
-    @abstractmethod
     def actions(self) -> tuple[str, ...]:
         """The actions that it chooses, in the order of its file."""
+        return tuple(getattr(self, self.chosen_in))
 
     @abstractmethod
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
-        """Everything that it reads, with the place in the file where it does."""
+        """Everything that it reads, with the place in the file where it does.
+
+        Args:
+            known: The names of a task. Others are refused, with a `ClearloopError` that names the place.
+        """
 
     @property
     @abstractmethod
     def complexity(self) -> int:
-        """How hard it is to read."""
+        """How hard it is to read: by and large, the numbers, names and operations."""
 
     @property
     @abstractmethod
@@ -288,26 +216,88 @@ class Controller(Table):
     def words(self) -> Iterator[str]:
         """The controller explained, line by line."""
 
-    @abstractmethod
-    def respond(self, memory: Memory) -> dict[str, float]:
-        """The actions before they are limited."""
-
-    @abstractmethod
-    def numbers(self, features: Features) -> list[float]:
-        """What distinguishes it in a population of its kind, in the engine's order."""
-
-    @abstractmethod
-    def sizes(self, features: Features) -> list[int]:
-        """Counts that a population of its kind must share."""
-
-    @abstractmethod
-    def reset(self) -> Memory:
-        """A memory for a new episode."""
-
     @property
     def history(self) -> int:
         """Observations that the engine must keep for it, the present one included."""
         return 1 + max((variable.lag or 0 for _, variable in self.variables()), default=0)
+
+    # How it acts: in plain Python, in the engine, and in the languages of controllers.
+
+    @abstractmethod
+    def respond(self, memory: Memory) -> dict[str, float]:
+        """The actions before they are limited."""
+
+    @property
+    def depth(self) -> int:
+        """Observations that `respond` looks at, the present one included."""
+        return self.history
+
+    def reset(self) -> Memory:
+        """A memory for a new episode."""
+        return Memory(self.depth, self.actions)
+
+    def numbers(self, features: Features) -> list[float]:  # noqa: ARG002
+        """What distinguishes it in a population of its kind, in the order of `kernels/policies.py`."""
+        return []
+
+    def sizes(self, features: Features) -> list[int]:  # noqa: ARG002
+        """Counts that a population of its kind must share."""
+        return []
+
+    def programs(self, features: Features) -> list[Program]:  # noqa: ARG002
+        """One for each action of `features`, for kinds that the engine runs as programs."""
+        return []
+
+    def lower(self, scope: Scope) -> dict[str, Expression]:  # noqa: ARG002
+        """The actions before they are limited, as a routine computes them; the scope takes what they need."""
+        raise ClearloopError(f"a controller of kind '{self.kind}' cannot be lowered")
+
+    # How it looks.
+
+    def equations(self) -> tuple[Pieces, ...]:
+        """One for each action, and what is common to them; none for kinds that no formula can show."""
+        return ()
+
+    def latex_rows(self) -> Iterator[str]:
+        """The body of its LaTeX export."""
+        return iter(())
+
+    def parts(self, action: str) -> Iterator[Part]:  # noqa: ARG002
+        """What adds up to an action, or what decides about it, part by part."""
+        yield Note("", self.summary)
+
+    def summands(self) -> Iterator[Summand]:
+        """What adds up to the actions before they are limited; nothing for kinds that are no sums."""
+        return iter(())
+
+    def loops(self) -> Iterator[FeedbackLoop]:
+        """Those of a PID."""
+        return iter(())
+
+    def rules(self) -> Iterator[DrawnRule]:
+        """Those of a rule base."""
+        return iter(())
+
+    # How it becomes simpler.
+
+    def with_constants(self, change: Callable[[float], float]) -> Self:
+        """The same controller with each constant changed; names, windows and limits stay."""
+        table = self.model_dump(mode="python", by_alias=True)
+        table[self.chosen_in] = _changed(table[self.chosen_in], change)
+        return self.model_validate(table)
+
+    def simpler(self) -> Iterator[tuple[Self, str]]:
+        """Controllers with one part less, and in words what was left out."""
+        return iter(())
+
+    def _with_output(self, action: str, output: Any) -> Self:
+        """With something else for one action."""
+        changed = {**getattr(self, self.chosen_in), action: output}
+        return self.model_copy(update={self.chosen_in: changed})
+
+    def beside(self, file: str | Path) -> Self:  # noqa: ARG002
+        """The same controller, which finds what its file refers to from the folder of that file."""
+        return self
 
     @model_validator(mode="after")
     def _reads_what_is_there(self) -> Self:
@@ -342,12 +332,15 @@ class Controller(Table):
                     f"the setpoint of {quoted(name)} is missing: give it with the observation"
                 )
         if self.derived:
-            memory.derivation = memory.derivation or Derivation(self.derived, self.actions)
+            memory.derivation = memory.derivation or self._derivation()
             observation = memory.derivation.complete(observation, aims)
         memory.observe(observation, aims)
         action = {name: self._limited(name, value) for name, value in self.respond(memory).items()}
         memory.acted(action)
         return action
+
+    def _derivation(self) -> Derivation:
+        return Derivation({name: read_formula(text) for name, text in self.derived.items()}, self.actions)
 
     def _limited(self, name: str, value: float) -> float:
         return self.range_of(name).limited(value) if name in self.limits else value
@@ -430,3 +423,12 @@ class Controller(Table):
         for name, column in self.follows.items():
             if name in read:
                 yield f"{name} stands for its distance from the setpoint, in the log {quoted(column)}."
+
+
+def _changed(value: Any, change: Callable[[float], float]) -> Any:
+    """Of tables and lists: every float; whole numbers count something."""
+    if isinstance(value, dict):
+        return {key: _changed(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_changed(item, change) for item in value)
+    return change(value) if isinstance(value, float) else value

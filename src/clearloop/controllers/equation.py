@@ -1,36 +1,61 @@
-"""One formula for each action (sec. 3.7 of the paper)."""
+"""One formula for each action (sec. 3.7 of the paper), and what all kinds that are formulas share."""
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from clearloop.controllers.controller import Controller, Known, Memory, read_formula
-from clearloop.expression import Expression, Variable, complexity, evaluate, to_latex, to_text, variables
+from clearloop.controllers.controller import Controller, Known, check_names, read_formula
+from clearloop.controllers.memory import Memory
+from clearloop.controllers.routine import Scope
+from clearloop.controllers.views import Part, Summand
+from clearloop.expression import (
+    OPERATIONS,
+    Call,
+    Expression,
+    Number,
+    Program,
+    Variable,
+    complexity,
+    encode,
+    evaluate,
+    fold,
+    simplify,
+    to_latex,
+    to_text,
+    variables,
+)
+from clearloop.expression.nodes import postorder
+from clearloop.expression.pieces import Pieces, aligned, equation
+from clearloop.expression.summands import split_terms, summands
+from clearloop.kernels.layout import PROGRAM
 from clearloop.programs import Features
 from clearloop.task.tables import Formula
 
 
-class Equation(Controller):
-    kind: Literal["equation"] = "equation"
-    outputs: Annotated[dict[str, Formula], Field(min_length=1)]
+class FormulaController(Controller):
+    """A kind that gives a formula for each action. It needs no more: everything else follows from them."""
 
+    policy: ClassVar[int | None] = PROGRAM
+    exact: ClassVar[bool] = True
+
+    @abstractmethod
     def formula(self, action: str) -> Expression:
-        return read_formula(self.outputs[action])
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        return tuple(self.outputs)
+        """What an action is before it is limited. A bare name means value − setpoint."""
 
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
-        for action, text in self.outputs.items():
-            place = f"outputs.{action}"
-            for variable in variables(read_formula(text, place, known)):
+        for action in self.actions:
+            place = f"{self.chosen_in}.{action}"
+            for variable in variables(self.formula(action)):
+                if known is not None:
+                    check_names(place, [variable.name], "a state or an action", known)
                 yield place, variable
 
     @property
     def complexity(self) -> int:
-        return sum(complexity(self.formula(action)) for action in self.outputs)
+        return sum(complexity(self.formula(action)) for action in self.actions)
 
     @property
     def summary(self) -> str:
@@ -43,24 +68,117 @@ class Equation(Controller):
         yield from self.setpoint_words()
 
     def _lines(self) -> Iterator[str]:
-        for action in self.outputs:
+        for action in self.actions:
             yield f"{action} = {to_text(self.formula(action))}"
 
-    def reset(self) -> Memory:
-        return Memory(self.history, self.actions)
-
     def respond(self, memory: Memory) -> dict[str, float]:
-        return {action: self._value(self.formula(action), memory) for action in self.outputs}
+        return {action: _value(self.formula(action), memory) for action in self.actions}
 
-    def _value(self, formula: Expression, memory: Memory) -> float:
-        return evaluate(formula, {variable: memory.error(variable) for variable in variables(formula)})
+    def programs(self, features: Features) -> list[Program]:
+        return [encode(self.formula(action), features.slot) for action in features.actions]
 
-    def sizes(self, features: Features) -> list[int]:  # noqa: ARG002
-        return []
+    def lower(self, scope: Scope) -> dict[str, Expression]:
+        return {action: scope.formula(self.formula(action)) for action in self.actions}
 
-    def numbers(self, features: Features) -> list[float]:  # noqa: ARG002
-        return []
+    def equations(self) -> tuple[Pieces, ...]:
+        return tuple(equation(action, self.formula(action)) for action in self.actions)
+
+    def latex_rows(self) -> Iterator[str]:
+        yield aligned((to_latex(Variable(name)), to_latex(self.formula(name))) for name in self.actions)
+
+    def parts(self, action: str) -> Iterator[Part]:
+        return iter(split_terms(self.formula(action)))
+
+    def summands(self) -> Iterator[Summand]:
+        for action in self.actions:
+            for term in summands(self.formula(action)):
+                yield Summand(action, to_text(term), partial(past_worth, term, self.actions))
 
     def _repr_latex_(self) -> str:
-        rows = [f"{to_latex(Variable(name))} &= {to_latex(self.formula(name))}" for name in self.outputs]
+        rows = [f"{to_latex(Variable(name))} &= {to_latex(self.formula(name))}" for name in self.actions]
         return r"$\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}$"
+
+
+def _value(formula: Expression, memory: Memory) -> float:
+    return evaluate(formula, {variable: memory.error(variable) for variable in variables(formula)})
+
+
+def past_worth(term: Expression, actions: tuple[str, ...], memory: Memory) -> float:
+    """What a term was when the memory's latest action was chosen: then that was not yet the last one."""
+
+    def read(variable: Variable) -> float:
+        if variable.name in actions:
+            return memory.value(variable.name, (variable.lag or 0) + 1)
+        return memory.error(variable)
+
+    return evaluate(term, {variable: read(variable) for variable in variables(term)})
+
+
+class Equation(FormulaController):
+    kind: Literal["equation"] = "equation"
+    outputs: Annotated[dict[str, Formula], Field(min_length=1)]
+
+    def formula(self, action: str) -> Expression:
+        return read_formula(self.outputs[action])
+
+    def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
+        for action, text in self.outputs.items():
+            place = f"outputs.{action}"
+            for variable in variables(read_formula(text, place, known)):
+                yield place, variable
+
+    def with_constants(self, change: Callable[[float], float]) -> Self:
+        outputs = {action: to_text(_changed(self.formula(action), change)) for action in self.actions}
+        return self.model_copy(update={"outputs": outputs})
+
+    def simpler(self) -> Iterator[tuple[Self, str]]:
+        for action in self.actions:
+            for formula, what in _shorter(self.formula(action)):
+                yield self._with_output(action, to_text(formula)), what
+
+
+def _changed(formula: Expression, change: Callable[[float], float]) -> Expression:
+    changed = fold(
+        formula,
+        lambda leaf: Number(change(leaf.value)) if isinstance(leaf, Number) else leaf,
+        lambda operation, parts: Call(operation, tuple(parts)),
+    )
+    return simplify(changed)
+
+
+def _shorter(formula: Expression) -> Iterator[tuple[Expression, str]]:
+    """Every call gives way to one of its arguments: a sum to a term, a product to a factor, if to a case."""
+    for node in postorder(formula):
+        if not isinstance(node, Call):
+            continue
+        for number, kept in enumerate(node.arguments):
+            if kept.kind != node.kind:
+                continue
+            shorter = Call(OPERATIONS["neg"], (kept,)) if node.operation.name == "sub" and number else kept
+            found = simplify(_replaced(formula, node, shorter))
+            if complexity(found) < complexity(formula):
+                yield found, _said(node, number)
+
+
+def _replaced(formula: Expression, old: Expression, new: Expression) -> Expression:
+    """With one node, which is this very object, replaced."""
+    if formula is old:
+        return new
+    if not isinstance(formula, Call):
+        return formula
+    parts = tuple(_replaced(argument, old, new) for argument in formula.arguments)
+    if all(part is argument for part, argument in zip(parts, formula.arguments, strict=True)):
+        return formula
+    return Call(formula.operation, parts)
+
+
+def _said(node: Call, kept: int) -> str:
+    others = [to_text(part) for number, part in enumerate(node.arguments) if number != kept]
+    match node.operation.name:
+        case "add" | "sub":
+            return f"drop the term {others[0]}"
+        case "mul":
+            return f"drop the factor {others[0]}"
+        case "div":
+            return f"drop the divisor {others[0]}" if kept == 0 else f"drop the dividend {others[0]}"
+    return f"{to_text(node)} becomes {to_text(node.arguments[kept])}"

@@ -2,15 +2,21 @@
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, Strict, model_validator
 
-from clearloop.controllers.controller import Coefficient, Controller, Known, Memory, read_variable
+from clearloop.controllers.controller import Coefficient, Controller, Known, read_variable
+from clearloop.controllers.memory import Memory
+from clearloop.controllers.routine import Fill, Mean, Scope, call, difference, times
+from clearloop.controllers.views import TIMES, DrawnRule, Note, Part, variable_words
 from clearloop.errors import ClearloopError, quoted
-from clearloop.expression import Variable
+from clearloop.expression import Expression, Number, Variable, to_latex
 from clearloop.expression.nodes import READ_LIMIT
+from clearloop.expression.pieces import Piece, Pieces, aligned
+from clearloop.kernels.layout import FUZZY
+from clearloop.numbers import number, quantity, signed
 from clearloop.programs import Features
 from clearloop.task.tables import Table, expecting
 
@@ -39,8 +45,13 @@ class RuleBase(Table):
     alpha: Coefficient
     rules: Annotated[tuple[Rule, ...], Field(min_length=1, max_length=1000)]
 
+    def pull(self, rule: Rule) -> float:
+        """The action where only this rule fits: Eq. (16)."""
+        return self.scale * math.tanh(self.alpha * rule.then)
+
 
 class Fuzzy(Controller):
+    policy: ClassVar[int | None] = FUZZY
     kind: Literal["fuzzy"] = "fuzzy"
     outputs: Annotated[dict[str, RuleBase], Field(min_length=1)]
 
@@ -55,14 +66,10 @@ class Fuzzy(Controller):
             seen.add(feature)
         return self
 
-    @property
-    def actions(self) -> tuple[str, ...]:
-        return tuple(self.outputs)
-
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
         for action, base in self.outputs.items():
-            for number, rule in enumerate(base.rules):
-                place = f"outputs.{action}.rules[{number}].if"
+            for index, rule in enumerate(base.rules):
+                place = f"outputs.{action}.rules[{index}].if"
                 for name in rule.premise:
                     yield place, read_variable(name, place, known)
 
@@ -79,10 +86,10 @@ class Fuzzy(Controller):
 
     def words(self) -> Iterator[str]:
         for action, base in self.outputs.items():
-            for number, rule in enumerate(base.rules, 1):
-                pull = base.scale * math.tanh(base.alpha * rule.then)
-                yield f"Rule {number}: if {self._premise_words(rule)}"
-                yield f"        then {action} {pull:+.3g}{self.unit(action)}   (output {rule.then:+.4g})"
+            for place, rule in enumerate(base.rules, 1):
+                pull = f"{base.pull(rule):+.3g}{self.unit(action)}"
+                yield f"Rule {place}: if {self._premise_words(rule)}"
+                yield f"        then {action} {pull}   (output {rule.then:+.4g})"
             mean = "mean output, weighted by how well the rules fit"
             yield f"{action} = {base.scale:g} * tanh({base.alpha:.4g} * {mean})"
         yield from self.limit_words()
@@ -93,9 +100,6 @@ class Fuzzy(Controller):
             f"{variable} is about {m.center:.4g} (± {m.width:.3g}{self.unit(variable.name)})"
             for variable, m in _terms(rule)
         )
-
-    def reset(self) -> Memory:
-        return Memory(self.history, self.actions)
 
     def respond(self, memory: Memory) -> dict[str, float]:
         answer = {}
@@ -122,6 +126,48 @@ class Fuzzy(Controller):
                 numbers += [rule.then, *row]
         return numbers
 
+    def lower(self, scope: Scope) -> dict[str, Expression]:
+        return {action: _lowered(action, base, scope) for action, base in self.outputs.items()}
+
+    def equations(self) -> tuple[Pieces, ...]:
+        return (*(_equation(action, base) for action, base in self.outputs.items()), (_MEMBERSHIP,))
+
+    def latex_rows(self) -> Iterator[str]:
+        for action, base in self.outputs.items():
+            yield from _latex_table(base)
+            mean = "\\frac{\\sum_i m_i o_i}{\\sum_i m_i}"
+            fit = "\\exp\\left(-\\frac{(s_j - c_{ij})^2}{2 w_{ij}^2}\\right)"
+            driven = f"{_number(base.scale)} \\tanh\\left({_number(base.alpha)} {mean}\\right)"
+            yield aligned([(to_latex(Variable(action)), driven), ("m_i", f"\\prod_j {fit}")])
+
+    def parts(self, action: str) -> Iterator[Part]:
+        base, unit = self.outputs[action], self.unit(action).strip()
+        for place, rule in enumerate(base.rules, 1):
+            premise = " and ".join(
+                f"{variable_words(variable)} is about {number(m.center)} ± "
+                + quantity(m.width, self.unit(variable.name).strip())
+                for variable, m in _terms(rule)
+            )
+            does = f"if {premise}, then {action} {signed(base.pull(rule))} {unit}"
+            yield Note(f"rule {place}", does.rstrip())
+        mean = f"{number(base.alpha)} {TIMES} the mean output of the rules, weighted by how well each fits"
+        yield Note("together", f"{quantity(base.scale, unit)} {TIMES} tanh of {mean}")
+
+    def rules(self) -> Iterator[DrawnRule]:
+        for action, base in self.outputs.items():
+            for place, rule in enumerate(base.rules, 1):
+                premise = {
+                    Variable(v.name, "setpoint" if v.part == "setpoint" else "value", v.lag or None): m
+                    for v, m in _terms(rule)
+                }
+                spans = {feature: (m.center, m.width) for feature, m in premise.items()}
+                yield DrawnRule(action, place, spans, base.pull(rule))
+
+    def simpler(self) -> Iterator[tuple[Self, str]]:
+        for action, base in self.outputs.items():
+            for rules, what in _fewer(base.rules):
+                yield self._with_output(action, base.model_copy(update={"rules": rules})), what
+
 
 def _terms(rule: Rule) -> Iterator[tuple[Variable, Membership]]:
     for name, membership in rule.premise.items():
@@ -135,3 +181,101 @@ def _exponent(rule: Rule, memory: Memory) -> float:
 def _rule_text(rule: Rule) -> str:
     premise = " and ".join(f"{variable}~{m.center:.3g}" for variable, m in _terms(rule))
     return f"if {premise} then {rule.then:+.3g}"
+
+
+# As a routine.
+
+
+def _lowered(action: str, base: RuleBase, scope: Scope) -> Expression:
+    fits = tuple(_fit(f"{action}_rule_{place}", rule, scope) for place, rule in enumerate(base.rules, 1))
+    source, mean = scope.fresh(f"{action}_fits"), scope.fresh(f"{action}_mean")
+    scope.body.append(Fill(source, fits))
+    scope.body.append(Mean(mean, source, tuple(rule.then for rule in base.rules)))
+    if not (base.scale and base.alpha):
+        return Number(0.0)
+    return times(base.scale, call("tanh", times(base.alpha, mean)))
+
+
+def _fit(name: str, rule: Rule, scope: Scope) -> Expression:
+    """−Σ (x − center)² / (2 width²): the logarithm of the rule's membership."""
+    terms = []
+    for variable, m in _terms(rule):
+        square = call("pow", difference(scope.read(variable), m.center), Number(2.0))
+        terms.append((False, call("div", square, Number(2 * m.width**2))))
+    return scope.let(name, call("neg", scope.total(name, terms)))
+
+
+# As mathematics.
+
+
+def _equation(action: str, base: RuleBase) -> Pieces:
+    size, steep = f"{base.scale:.4g}", f"{base.alpha:.4g}"
+    return (
+        Piece.name(action),
+        Piece(
+            rf"{size} \, \tanh\left({steep} \, \frac{{\sum_i m_i \, o_i}}{{\sum_i m_i}}\right),",
+            f"{size} thin tanh ({steep} thin frac(sum_i m_i thin o_i, sum_i m_i)),",
+            f"{size} tanh({steep} sum(m o)/sum(m)),",
+        ),
+    )
+
+
+_MEMBERSHIP = Piece(
+    r"m_i = \exp\left(-\sum_j \frac{(s_j - c_{ij})^2}{2 \, w_{ij}^2}\right)",
+    "m_i = exp (-sum_j frac((s_j - c_(i j))^2, 2 thin w_(i j)^2))",
+    "m = exp(-sum((s - c)**2/(2 w**2)))",
+)
+
+
+def _latex_table(base: RuleBase) -> Iterator[str]:
+    """A row for each rule, a column for each state, with centre ± width of its membership."""
+    states = list(dict.fromkeys(text for rule in base.rules for text in rule.premise))
+    columns = [f"${to_latex(read_variable(text))}$" for text in states]
+    yield f"\\begin{{tabular}}{{r{'c' * len(states)}r}}\n  \\toprule"
+    yield "  Rule & " + " & ".join(columns) + " & Output \\\\\n  \\midrule"
+    for place, rule in enumerate(base.rules, 1):
+        cells = []
+        for text in states:
+            m = rule.premise.get(text)
+            cells.append(f"${_number(m.center)} \\pm {_number(m.width)}$" if m else "")
+        yield f"  {place} & {' & '.join(cells)} & ${_number(rule.then)}$ \\\\"
+    yield "  \\bottomrule\n\\end{tabular}"
+
+
+def _number(value: float) -> str:
+    return to_latex(Number(value))
+
+
+# With fewer rules and premises.
+
+
+def _fewer(rules: tuple[Rule, ...]) -> Iterator[tuple[tuple[Rule, ...], str]]:
+    """From a rule that has a mirror image, the same is taken as from that."""
+    for place, rule in enumerate(rules):
+        twin = _mirror(rules, place)
+        if twin is not None and twin < place:
+            continue
+        pair = [place] if twin is None else [place, twin]
+        names = f"rule {place + 1}" if twin is None else f"rules {place + 1} and {twin + 1}"
+        if len(rules) > len(pair):
+            yield tuple(r for n, r in enumerate(rules) if n not in pair), f"drop {names}"
+        for name in rule.premise if len(rule.premise) > 1 else ():
+            fewer = tuple(_without(r, name) if n in pair else r for n, r in enumerate(rules))
+            yield fewer, f"{names} no longer look at {name}" if twin else f"{names} no longer looks at {name}"
+
+
+def _without(rule: Rule, name: str) -> Rule:
+    return rule.model_copy(update={"premise": {n: term for n, term in rule.premise.items() if n != name}})
+
+
+def _mirror(rules: tuple[Rule, ...], place: int) -> int | None:
+    """The other rule that says the same of the negated state and asks for the negated action."""
+    mine = rules[place]
+    for other, rule in enumerate(rules):
+        same = rule.premise.keys() == mine.premise.keys() and all(
+            (-term.center, term.width) == (rule.premise[name].center, rule.premise[name].width)
+            for name, term in mine.premise.items()
+        )
+        if other != place and same and rule.then == -mine.then:
+            return other
+    return None

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from clearloop.controllers.controller import Coefficient, Controller, Known, Memory, read_variable
+from clearloop.controllers.controller import Coefficient, Controller, Known, read_variable
+from clearloop.controllers.memory import Memory
+from clearloop.controllers.routine import Best, Fill, Scope, times
+from clearloop.controllers.routine import Layer as LayerStatement
 from clearloop.errors import ClearloopError
-from clearloop.expression import Variable
-from clearloop.kernels.layout import ACTIVATIONS
+from clearloop.expression import Expression, Number, Variable
+from clearloop.kernels.layout import ACTIVATIONS, GREEDY, NETWORK
 from clearloop.programs import Features
 from clearloop.task.tables import Table, Text
 
@@ -71,16 +74,29 @@ class Layered(Controller):
         """Of the input, and of each layer."""
         return [len(self.layers[0].weights[0]), *(len(layer.bias) for layer in self.layers)]
 
-    def reset(self) -> Memory:
-        return Memory(self.history, self.actions)
-
     def sizes(self, features: Features) -> list[int]:
         kinds = [ACTIVATIONS[layer.activation] for layer in self.layers]
         slots = [features.slot(read_variable(name)) for name in self.inputs]
         return [len(self.layers), *self.widths, *kinds, *slots]
 
+    def _inputs(self, more: int, scope: Scope) -> Variable:
+        """An array of what the network reads, and room for so many numbers more."""
+        read = [scope.read(variable) for _, variable in self.variables()]
+        source = scope.fresh("read")
+        scope.body.append(Fill(source, (*read, *[Number(0.0)] * more)))
+        return source
+
+    def _layers(self, source: Variable, scope: Scope) -> tuple[LayerStatement, ...]:
+        layers = []
+        for number, layer in enumerate(self.layers, 1):
+            target = scope.fresh(f"layer_{number}")
+            layers.append(LayerStatement(target, source, layer.weights, layer.bias, layer.activation))
+            source = target
+        return tuple(layers)
+
 
 class NetworkController(Layered):
+    policy: ClassVar[int | None] = NETWORK
     kind: Literal["network"] = "network"
     outputs: Annotated[dict[str, Scale], Field(min_length=1)]
 
@@ -88,10 +104,6 @@ class NetworkController(Layered):
     def _fits(self) -> Self:
         check_layers(self.layers, len(self.inputs), len(self.outputs), "each output")
         return self
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        return tuple(self.outputs)
 
     @property
     def summary(self) -> str:
@@ -127,6 +139,15 @@ class NetworkController(Layered):
             numbers += [*weights.T.ravel().tolist(), *bias.tolist()]
         return [*numbers, *(self.outputs[name].scale for name in features.actions)]
 
+    def lower(self, scope: Scope) -> dict[str, Expression]:
+        layers = self._layers(self._inputs(0, scope), scope)
+        scope.body += layers
+        last = layers[-1].target.name
+        return {
+            name: times(output.scale, Variable(last, lag=number)) if output.scale else Number(0.0)
+            for number, (name, output) in enumerate(self.outputs.items())
+        }
+
 
 # A Q network, and of some actions the one that it values most (NFQ, sec. 3.3 of the paper).
 
@@ -138,6 +159,7 @@ Levels = Annotated[tuple[Coefficient, ...], Field(min_length=1, max_length=MOST_
 class GreedyQ(Layered):
     """The network's inputs: those that are named, then the actions in the order of `outputs`; one output."""
 
+    policy: ClassVar[int | None] = GREEDY
     kind: Literal["greedy-q"] = "greedy-q"
     outputs: Annotated[dict[str, Levels], Field(min_length=1)]
     """the values of each action; every combination is a choice"""
@@ -148,10 +170,6 @@ class GreedyQ(Layered):
         if prod(map(len, self.outputs.values())) > MOST_CHOICES:
             raise ClearloopError(f"outputs: expected at most {MOST_CHOICES:,} combinations of actions")
         return self
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        return tuple(self.outputs)
 
     @property
     def choices(self) -> list[tuple[float, ...]]:
@@ -189,3 +207,9 @@ class GreedyQ(Layered):
             weights = weights[:, columns] if number == 0 else weights
             numbers += [*weights.T.ravel().tolist(), *layer.bias]
         return [*numbers, *np.array(self.choices)[:, order].ravel().tolist()]
+
+    def lower(self, scope: Scope) -> dict[str, Expression]:
+        source = self._inputs(len(self.actions), scope)
+        chosen = tuple(scope.fresh(f"{name}_choice") for name in self.actions)
+        scope.body.append(Best(chosen, source, tuple(self.choices), self._layers(source, scope)))
+        return dict(zip(self.actions, chosen, strict=True))

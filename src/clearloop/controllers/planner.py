@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, PrivateAttr, Strict, model_validator
 
-from clearloop.controllers.controller import Controller, Known, Memory
+from clearloop.controllers.controller import Controller, Known
+from clearloop.controllers.memory import Memory
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Variable
-from clearloop.programs import Features
 from clearloop.task import Task
 from clearloop.task.tables import Text, expecting
 
@@ -41,6 +41,8 @@ class Pilot(Protocol):
 
 class Planner(Controller):
     readable: ClassVar[bool] = False
+    plans: ClassVar[bool] = True
+    windowed: ClassVar[bool] = False
     kind: Literal["planner"] = "planner"
     run: Text
     """the run directory with its model, from the folder of this file"""
@@ -95,10 +97,6 @@ class Planner(Controller):
     def pilot(self) -> Pilot | None:
         return self._pilot
 
-    @property
-    def actions(self) -> tuple[str, ...]:
-        return self.outputs
-
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:  # noqa: ARG002
         """None by name: it looks at whatever its model looks at."""
         return iter(())
@@ -141,9 +139,3 @@ class Planner(Controller):
                 "planner: it acts with its model only: give it that with clearloop.evaluation.with_model"
             )
         return self._pilot.respond(memory)
-
-    def sizes(self, features: Features) -> list[int]:  # noqa: ARG002
-        return []
-
-    def numbers(self, features: Features) -> list[float]:  # noqa: ARG002
-        return []

@@ -237,7 +237,14 @@ def make_transitions(
     )
 
 
+def first_windows(starts: Floats, actions: int, history: int) -> Floats:
+    """Windows [N, H (S + A)] of episodes that begin at these states [N, S], with so many actions."""
+    rows = np.arange(len(starts))
+    return _windows(starts, np.zeros((len(starts), actions)), rows, rows, history)
+
+
 def _windows(states: Floats, actions: Floats, rows: Ints, first: Ints, history: int) -> Floats:
+    """Before `first` [n], the row in which an episode begins: that observation repeated, past actions 0."""
     width = states.shape[1]
     window = np.empty((len(rows), history, width + actions.shape[1]))
     for lag in range(history):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clearloop.controllers import Controller, Planner
+from clearloop.controllers import Controller
 from clearloop.data import Batch
 from clearloop.data.log import usual_setpoints
 from clearloop.diagnosis.linearisation import Linearisation, linearise
@@ -72,7 +72,7 @@ def diagnose(
     whole = task.unveiled is task  # what a start is, all of its states tell
     if not task.simulated or not whole or task.reward_expression is None:
         on, model, members = "model", surrogate, surrogate.judge_members
-    if isinstance(controller, Planner):
+    if controller.plans:
         what = ("starts", "linearisation", "steps", "coverage", "robustness")
         return Diagnosis(controller, task, on, None, None, (), None, None, dict.fromkeys(what, PLANNED))
     spread = batch.states.std(axis=0)

@@ -13,9 +13,9 @@ import numpy as np
 
 from clearloop.arrays import Flags, Floats
 from clearloop.controllers import Controller, encode
-from clearloop.controllers.controller import read_variable
-from clearloop.controllers.pid import PID
+from clearloop.controllers.memory import Memory
 from clearloop.data import Batch
+from clearloop.data.log import first_windows
 from clearloop.evaluation import SetpointChange, simulate
 from clearloop.evaluation.rollouts import make_system, window
 from clearloop.kernels.engine import roll_out
@@ -260,7 +260,7 @@ class Law:
         self.aims = setpoint_table(task, 1, self.controller.setpoint)
         """[1, S]"""
         rows = window(task, [self.controller])
-        self.history = max(2, *_windows(self.controller)) if isinstance(self.controller, PID) else rows
+        self.history = rows if self.controller.windowed else self.controller.depth
         """H: rows that it looks back on"""
         self._policies = encode([self.controller], task, history=rows)
         if smooth:
@@ -272,12 +272,12 @@ class Law:
 
     def rows(self, steps: int) -> int:
         """H as far as an episode of so many steps needs it."""
-        return min(self.history, steps) if isinstance(self.controller, PID) else self.history
+        return self.history if self.controller.windowed else min(self.history, steps)
 
     def __call__(self, windows: Floats, age: int | None = None) -> Floats:
         """`age`: observations since the start, which is what a PID sums up; None: more than it looks at."""
-        if isinstance(self.controller, PID):
-            return self._loops(self.controller, windows, age or self.history)
+        if not self.controller.windowed:
+            return self._in_plain_python(windows[:, :age])
         flat = np.ascontiguousarray(windows.reshape(len(windows), -1))
         job = Job(flat, self.aims, self.task.discount, self.history)
         # The kernels of a PID keep its sums themselves; all others see the window, and one step tells.
@@ -285,28 +285,16 @@ class Law:
         chosen: Floats = np.asarray(step.actions)[0, 0, :, 0]
         return chosen
 
-    def _loops(self, pid: PID, windows: Floats, age: int) -> Floats:
-        """As in `controllers/pid.py`."""
-        chosen = np.zeros((len(windows), len(self.task.actions)))
-        for a, action in enumerate(self.task.action_names):
-            for loop in pid.outputs[action].loops:
-                j = self.task.state_names.index(read_variable(loop.input).name)
-                errors = self.aims[0, j] - windows[:, :, j]
-                total = errors[:, : min(loop.window, age)].sum(axis=1)
-                change = errors[:, 0] - errors[:, 1] if age > 1 else 0.0
-                chosen[:, a] += loop.weight * (loop.kp * errors[:, 0] + loop.ki * total + loop.kd * change)
-            chosen[:, a] = pid.outputs[action].bias + pid.outputs[action].scale * chosen[:, a]
-        return to_levels(chosen, self._policies.limits, self._policies.counts)
-
-
-def _windows(pid: PID) -> list[int]:
-    return [loop.window for output in pid.outputs.values() for loop in output.loops]
+    def _in_plain_python(self, windows: Floats) -> Floats:
+        memory = Memory.of_windows(windows, self.task.scope.names, self.aims[0])
+        answer = self.controller.respond(memory)
+        chosen = [np.broadcast_to(answer[name], len(windows)) for name in self.task.action_names]
+        return to_levels(np.stack(chosen, axis=1), self._policies.limits, self._policies.counts)
 
 
 def begun(states: Floats, actions: int, history: int) -> Floats:
-    """Windows [N, H, S + A] at the start: the first observation repeated, past actions 0."""
-    row = np.hstack([states, np.zeros((len(states), actions))])
-    return np.repeat(row[:, None], history, axis=1)
+    """Windows [N, H, S + A] at the start, of plants in these states [N, S]."""
+    return first_windows(states, actions, history).reshape(len(states), history, -1)
 
 
 def moved_on(windows: Floats, states: Floats) -> Floats:

@@ -1,10 +1,6 @@
-"""A formula as what it adds up: terms, each with its constant factor, and choices between sums of terms.
-
-For people: constants are multiplied out, which is not how the formula is evaluated, but what it comes to.
-"""
+"""What the terms of a formula were in a log, and what they do where the loop rests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,54 +8,12 @@ import numpy as np
 from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.data.log import setpoint_rows
-from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, evaluate, simplify, variables
+from clearloop.expression import Expression, Variable, evaluate, variables
 from clearloop.task import Task
 
 ROWS = 1_000  # of the log, evenly spaced, that terms are tried on
 SHARE = 0.9  # of them that lie in a term's usual range
 SMALL = 1e-4  # of differences, in spreads
-
-
-@dataclass(frozen=True)
-class Term:
-    factor: float
-    core: Expression
-    """what is multiplied with it; 1 for a constant"""
-
-    @property
-    def formula(self) -> Expression:
-        return simplify(Call(OPERATIONS["mul"], (Number(self.factor), self.core)))
-
-
-@dataclass(frozen=True)
-class Choice:
-    condition: Expression
-    then: "tuple[Term | Choice, ...]"
-    otherwise: "tuple[Term | Choice, ...]"
-
-
-Part = Term | Choice
-
-
-def split_terms(formula: Expression, factor: float = 1.0) -> tuple[Part, ...]:
-    """Times a factor. None of the parts is 0."""
-    match formula:
-        case Number(value):
-            return (Term(factor * value, Number(1.0)),) if value * factor else ()
-        case Call(operation, (x, y)) if operation.name in ("add", "sub"):
-            sign = -1.0 if operation.name == "sub" else 1.0
-            return (*split_terms(x, factor), *split_terms(y, sign * factor))
-        case Call(operation, (x,)) if operation.name == "neg":
-            return split_terms(x, -factor)
-        case Call(operation, (Number(value), x)) if operation.name == "mul":
-            return split_terms(x, factor * value)
-        case Call(operation, (x, Number(value))) if operation.name == "mul":
-            return split_terms(x, factor * value)
-        case Call(operation, (x, Number(value))) if operation.name == "div" and abs(value) > SMALL:
-            return split_terms(x, factor / value)
-        case Call(operation, (p, x, y)) if operation.name == "if":
-            return (Choice(p, split_terms(x, factor), split_terms(y, factor)),)
-    return (Term(factor, formula),) if factor else ()
 
 
 class Experience:

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers import Controller, encode
-from clearloop.controllers.pid import PID
-from clearloop.controllers.planner import Planner
 from clearloop.data import Batch
+from clearloop.data.log import first_windows
 from clearloop.errors import ClearloopError
 from clearloop.expression import Number
 from clearloop.kernels.engine import System, roll_out
@@ -338,7 +337,7 @@ def _targets(steps: Experience, goes_on: Floats, discount: float, k: int) -> Flo
 
 
 def check_memory(controller: Controller, task: Task) -> None:
-    if isinstance(controller, PID | Planner):
+    if not controller.windowed:
         raise ClearloopError(
             f"fitted Q evaluation: a {controller.kind} remembers more than it sees:"
             " evaluate it on a model or on the system"
@@ -378,9 +377,9 @@ def _scoring_starts(task: Task, batch: Batch, n: int) -> Floats:
 
 
 def first_view(task: Task, starts: Floats) -> Floats:
-    """[N, R] what a controller sees first: the start, also in the past, and past actions of 0."""
-    past = np.hstack([starts, np.zeros((len(starts), len(task.actions)))])
-    return np.hstack([starts, *[past] * (task.history - 1)])
+    """[N, R] what a controller sees first: the window without the actions that are still to be chosen."""
+    windows = first_windows(starts, len(task.actions), task.history)
+    return np.delete(windows, np.s_[len(task.states) : len(task.scope.names)], axis=1)
 
 
 # Fitted Q evaluation for whole populations: linear in features that do not change, so that it takes no

@@ -11,7 +11,7 @@ from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller, encode
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
-from clearloop.data.log import first_rows, last_rows
+from clearloop.data.log import first_rows, first_windows, last_rows
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
 from clearloop.kernels.engine import Rollout, System, roll_out
@@ -154,11 +154,9 @@ def _run(
 
 
 def _windows(job: Job, n_states: int, n_actions: int, history: int) -> Floats:
-    """[N, H (S + A)] what is given; or the start repeated, past actions 0."""
+    """[N, H (S + A)] what is given, or what an episode begins with."""
     starts: Floats = job.starts
-    if starts.shape[1] > n_states:
-        return starts
-    return np.tile(np.hstack([starts, np.zeros((len(starts), n_actions))]), (1, history))
+    return starts if starts.shape[1] > n_states else first_windows(starts, n_actions, history)
 
 
 def _seen(pilot: ModelPilot, n_states: int) -> Ints:

@@ -1,7 +1,7 @@
 """Source code for controllers. See `docs/export.md`."""
 
+from clearloop.controllers.routine import Routine
 from clearloop.exports.lowering import lower
-from clearloop.exports.routine import Routine
 from clearloop.exports.spans import DOUBLE, PRECISIONS, SINGLE, Precision
 from clearloop.exports.targets import TARGETS, Files, export
 

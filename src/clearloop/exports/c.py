@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from clearloop.controllers.routine import Input, Output, Routine
 from clearloop.exports.printer import (
     PLAIN,
     SPECIAL,
@@ -20,7 +21,6 @@ from clearloop.exports.printer import (
     plain_name,
     ring_key,
 )
-from clearloop.exports.routine import Input, Output, Routine
 from clearloop.exports.spans import Precision
 from clearloop.expression import Variable
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from clearloop.controllers.routine import Input, Routine
 from clearloop.exports.printer import (
     PLAIN,
     SPECIAL,
@@ -16,7 +17,6 @@ from clearloop.exports.printer import (
     lines,
     ring_key,
 )
-from clearloop.exports.routine import Input, Routine
 from clearloop.exports.spans import DOUBLE, Precision
 
 # The words of JavaScript: operations, the small functions that total ones need, and names that are taken.

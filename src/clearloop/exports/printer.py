@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import clearloop
 from clearloop.controllers import Controller
-from clearloop.exports.routine import (
+from clearloop.controllers.routine import (
     Best,
     Fill,
     Layer,

@@ -4,6 +4,7 @@ import builtins
 import keyword
 from collections.abc import Iterator
 
+from clearloop.controllers.routine import Input, Routine
 from clearloop.exports.printer import (
     PLAIN,
     SPECIAL,
@@ -19,7 +20,6 @@ from clearloop.exports.printer import (
     lines,
     ring_key,
 )
-from clearloop.exports.routine import Input, Routine
 from clearloop.exports.spans import DOUBLE, Precision
 
 # The words of Python: operations, the small functions that total ones need, and names that are taken.

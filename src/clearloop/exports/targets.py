@@ -89,8 +89,10 @@ def export(
         raise ClearloopError(f"precision {quoted(precision)}: expected {' or '.join(PRECISIONS)}")
     if precision != DOUBLE.name and not target.single:
         raise ClearloopError(f"{to} has no {precision} precision: leave it at double")
-    if controller.kind == "planner":
-        raise ClearloopError("a controller of kind 'planner' cannot be exported: it plans with its model")
+    if controller.plans:
+        raise ClearloopError(
+            f"a controller of kind '{controller.kind}' cannot be exported: it plans with its model"
+        )
     if not target.networks and not controller.readable:
         can = ", ".join(key for key, one in TARGETS.items() if one.networks)
         raise ClearloopError(

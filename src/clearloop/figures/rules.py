@@ -1,14 +1,12 @@
 """Fuzzy rules to look at: where each rule fits, feature by feature, and what it then asks for."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clearloop.controllers import Fuzzy
-from clearloop.controllers.controller import read_variable
-from clearloop.controllers.fuzzy import Membership, RuleBase
+from clearloop.controllers import Controller
+from clearloop.controllers.views import DrawnRule
 from clearloop.data import Batch
 from clearloop.data.log import setpoint_rows
 from clearloop.expression import Variable
@@ -23,17 +21,11 @@ MOST_RULES = 30  # in one figure
 REACH = 2.5  # widths on both sides of a centre, where no range is given
 
 Range = tuple[float, float]
+Membership = tuple[float, float]
+"""The centre and the width."""
 
 
-class _Row(NamedTuple):
-    action: str
-    number: int
-    premise: dict[Variable, Membership]
-    output: float
-    """of the rule alone, in the action's unit"""
-
-
-def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None = None) -> "Figure":
+def draw_rules(controller: Controller, task: Task, ranges: Mapping[str, Range] | None = None) -> "Figure":
     """A row for each rule: membership over each feature that any rule uses, and the rule's output.
 
     `ranges`: over which to draw a state or action, such as `ranges_of` a log; where none is given, as far as
@@ -43,7 +35,7 @@ def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None
     from matplotlib.figure import Figure
 
     controller = controller.for_task(task)
-    every = [row for action, base in controller.outputs.items() for row in _rows(action, base)]
+    every = list(controller.rules())
     rows = every[:MOST_RULES]
     features = _features(task, rows)
     with rc_context(SETTINGS):
@@ -60,7 +52,7 @@ def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None
         for axes, row in zip(grid[:, -1], rows, strict=True):
             low, high = controller.limits[row.action]
             _draw_output(axes, min(max(row.output, low), high), (low, high))
-        for action in controller.outputs:
+        for action in controller.actions:
             mine = [axes for axes, row in zip(grid[:, -1], rows, strict=True) if row.action == action]
             _label(mine, action, controller.units.get(action, ""))
         _number(grid[:, 0], rows)
@@ -78,36 +70,22 @@ def ranges_of(batch: Batch, task: Task) -> dict[str, Range]:
     return ranges | {name: action.limits for name, action in task.actions.items()}
 
 
-def _rows(action: str, base: RuleBase) -> list[_Row]:
-    """`rho`, `rho[t]` and `rho.error` are the same feature."""
-    rows = []
-    for number, rule in enumerate(base.rules, 1):
-        read = ((read_variable(name), term) for name, term in rule.premise.items())
-        premise = {
-            Variable(v.name, "setpoint" if v.part == "setpoint" else "value", v.lag or None): term
-            for v, term in read
-        }
-        output = base.scale * math.tanh(base.alpha * rule.then)  # Eq. (16), where only this rule fits
-        rows.append(_Row(action, number, premise, output))
-    return rows
-
-
-def _features(task: Task, rows: Sequence[_Row]) -> list[Variable]:
+def _features(task: Task, rows: Sequence[DrawnRule]) -> list[Variable]:
     """In the order of the task, each from the present to the past."""
     names = [*task.state_names, *task.action_names]
     used = {feature for row in rows for feature in row.premise}
     return sorted(used, key=lambda v: (names.index(v.name), v.part, v.lag or 0))
 
 
-def _meaning(feature: Variable, controller: Fuzzy) -> str:
+def _meaning(feature: Variable, controller: Controller) -> str:
     aimed = feature.name in controller.setpoint and feature.part == "value"
     return f"{feature} - setpoint" if aimed else str(feature)
 
 
 def _reach(terms: Sequence[Membership | None]) -> Range:
     used = [term for term in terms if term is not None]
-    reach = [max(REACH * term.width, 1e-6 * abs(term.center)) for term in used]
-    ends = [(t.center - far, t.center + far) for t, far in zip(used, reach, strict=True)]
+    reach = [max(REACH * width, 1e-6 * abs(center)) for center, width in used]
+    ends = [(center - far, center + far) for (center, _), far in zip(used, reach, strict=True)]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
@@ -119,13 +97,14 @@ def _draw_term(axes: "Axes", term: Membership | None, span: Range) -> None:
         axes.spines["bottom"].set_visible(False)
         axes.grid(False)
         return
-    x = np.union1d(np.linspace(*span, 400), np.clip(term.center + term.width * np.linspace(-4, 4, 81), *span))
-    y = np.exp(-((x - term.center) ** 2) / (2 * term.width**2))  # Eq. (14)
+    center, width = term
+    x = np.union1d(np.linspace(*span, 400), np.clip(center + width * np.linspace(-4, 4, 81), *span))
+    y = np.exp(-((x - center) ** 2) / (2 * width**2))  # Eq. (14)
     axes.fill_between(x, y, color=BLUE, alpha=0.25, linewidth=0)
     axes.plot(x, y, color=BLUE, linewidth=1.2)
-    if span[0] <= term.center <= span[1]:
-        axes.vlines(term.center, 0, 1, color=BLUE, linewidth=0.8, linestyle=":")
-    _say(axes, f"{term.center:.3g} ± {term.width:.3g}")
+    if span[0] <= center <= span[1]:
+        axes.vlines(center, 0, 1, color=BLUE, linewidth=0.8, linestyle=":")
+    _say(axes, f"{center:.3g} ± {width:.3g}")
 
 
 def _draw_output(axes: "Axes", output: float, limits: Range) -> None:
@@ -159,7 +138,7 @@ def _label(panels: "Iterable[Axes]", what: str, unit: str) -> None:
     column[0].set_title(what, fontsize="small")
 
 
-def _number(column: "Iterable[Axes]", rows: Sequence[_Row]) -> None:
+def _number(column: "Iterable[Axes]", rows: Sequence[DrawnRule]) -> None:
     several = len({row.action for row in rows}) > 1
     for axes, row in zip(column, rows, strict=True):
         said = f"{row.action},\nrule {row.number}" if several else f"rule {row.number}"

@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from clearloop.arrays import Floats
-from clearloop.controllers import Controller, Equation, Planner
+from clearloop.controllers import Controller, Equation
 from clearloop.data import Batch
 from clearloop.data.findings import refuse
 from clearloop.errors import ClearloopError
@@ -196,7 +196,7 @@ def judge(
 def _affordable(controller: Controller, surrogate: Surrogate) -> tuple[int, Sequence[int]]:
     """How many starts to judge it from, and by which members."""
     members = surrogate.judge_members
-    return (PLANNED_STARTS, members[:1]) if isinstance(controller, Planner) else (JUDGED_STARTS, members)
+    return (PLANNED_STARTS, members[:1]) if controller.plans else (JUDGED_STARTS, members)
 
 
 BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000_000}

@@ -5,12 +5,13 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from clearloop.controllers import Fuzzy
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, to_text
+from clearloop.expression.pieces import Piece
 from clearloop.figures.rules import draw_rules, ranges_of
 from clearloop.files import whole_file
-from clearloop.pages.formulas import Formula, equations
+from clearloop.numbers import number
+from clearloop.pages.formulas import mathml
 from clearloop.pages.report import render
 from clearloop.pages.sections import (
     Card,
@@ -30,7 +31,7 @@ from clearloop.pages.sections import (
     table,
 )
 from clearloop.pages.sentences import rounded, sentences
-from clearloop.pages.words import Said, explain_parts, number
+from clearloop.pages.words import Said, explain_parts
 from clearloop.runs import RunDirectory
 
 LONGEST = 36  # characters of a term that is typeset
@@ -48,7 +49,7 @@ def contents(file: Path, run: RunDirectory) -> Card:
         title=f"Controller {subject.name}",
         kind=f"{kind} · task {task.name} · run {run.path.name}",
         name=controller.name or "",
-        equations=equations(controller),
+        equations=controller.equations(),
         lines=_lines(subject),
         rows=((above,), (left, right), ((evidence(subject),),)),
     )
@@ -100,10 +101,10 @@ def _is_long(what: Expression | str) -> bool:
     return not isinstance(what, str) and len(to_text(what)) > LONGEST
 
 
-def _typeset(what: Expression | str) -> str | Formula:
+def _typeset(what: Expression | str) -> str | Piece:
     if isinstance(what, str):
         return what
-    return rounded(to_text(what)) if _is_long(what) else Formula.of(what)
+    return rounded(to_text(what)) if _is_long(what) else Piece.of(what)
 
 
 def _row(said: Said, usual: bool) -> list[str | Cell]:
@@ -117,7 +118,7 @@ def _row(said: Said, usual: bool) -> list[str | Cell]:
 
 
 def _rules(subject: Subject) -> list[Section]:
-    if not isinstance(subject.controller, Fuzzy):
+    if not any(subject.controller.rules()):
         return []
     figure = draw_rules(subject.controller, subject.task, ranges_of(subject.batch, subject.task))
     caption = "Where each rule fits, feature by feature over the logged range, and what it asks for alone."
@@ -141,7 +142,7 @@ def write_card(card: Card, path: Path) -> None:
 
 def to_html(card: Card) -> str:
     """One file with everything in it. What comes from users' files is escaped."""
-    return render(TEMPLATES / "card.html", {"card": card}, picture=_picture, shares=_shares)
+    return render(TEMPLATES / "card.html", {"card": card}, mathml=mathml, picture=_picture, shares=_shares)
 
 
 def to_pdf(card: Card) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from markupsafe import Markup
 
-from clearloop.controllers import Controller, Fuzzy, load
+from clearloop.controllers import Controller, load
 from clearloop.data import Batch, check
 from clearloop.data.findings import Report
 from clearloop.diagnosis import Diagnosis, Linearisation, diagnose
@@ -149,7 +149,7 @@ def _figures(
         outcome = Outcomes(found.starts.penalties, found.starts.failed)
         drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})
         figures.append((drawn, f"Starts that it saves and loses {where}."))
-    if isinstance(controller, Fuzzy):
+    if any(controller.rules()):
         figures.append((draw_rules(controller, task, ranges_of(batch, task)), "Its rules."))
     return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
 

@@ -12,20 +12,21 @@ import numpy as np
 
 import clearloop
 from clearloop.arrays import Floats
-from clearloop.controllers import Controller, Planner, load
+from clearloop.controllers import Controller, load
+from clearloop.controllers.views import TIMES
 from clearloop.data import Batch
 from clearloop.diagnosis import Diagnosis, Linearisation, Margins, Mode, diagnose, find_margins
 from clearloop.diagnosis.terms import Experience
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
 from clearloop.exports import TARGETS, export
+from clearloop.expression.pieces import Piece, Pieces
 from clearloop.figures.style import SETTINGS
 from clearloop.figures.trajectories import Outcomes, draw_start_maps
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.lqr import LQR, Design, design
-from clearloop.pages.formulas import Formula
+from clearloop.numbers import MINUS, number, quantity
 from clearloop.pages.sentences import percent, with_error
-from clearloop.pages.words import MINUS, TIMES, number, quantity
 from clearloop.plants.scenarios import Scenarios
 from clearloop.runs import RunDirectory
 from clearloop.runs.front import judging_starts
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cell:
-    content: str | Formula
+    content: str | Piece
     indent: int = 0
     strong: bool = False
 
@@ -60,7 +61,7 @@ class Table:
 
 def table(
     header: Sequence[str],
-    rows: Sequence[Sequence[str | Formula | Cell]],
+    rows: Sequence[Sequence[str | Piece | Cell]],
     *,
     numbers: Sequence[int] = (),
     codes: Sequence[int] = (),
@@ -91,7 +92,7 @@ class Card:
     """what it is, of which task and which run"""
     name: str
     """what its maker called it; perhaps nothing"""
-    equations: tuple[tuple[Formula, ...], ...]
+    equations: tuple[Pieces, ...]
     """of each output: pieces between which lines may break"""
     lines: tuple[str, ...]
     """below the equations: units, limits, setpoints"""
@@ -165,7 +166,7 @@ def examine(file: Path, run: RunDirectory) -> Subject:
     description = run.describe()
     task = run.task()
     controller = load(file)
-    if isinstance(controller, Planner):
+    if controller.plans:
         raise ClearloopError(f"{file}: a planner searches anew at every step: there is nothing to sign")
     try:
         controller = controller.for_task(task)

@@ -1,46 +1,22 @@
 """What each part of a controller does, in words: terms of formulas, gains, loops, rules."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
-from clearloop.controllers.controller import read_variable
-from clearloop.controllers.fuzzy import Rule
-from clearloop.controllers.pid import Loop
-from clearloop.diagnosis.terms import Experience, Part, Term, split_terms
+from clearloop.controllers import Controller
+from clearloop.controllers.views import Note, Part, variable_words
+from clearloop.diagnosis.terms import Experience
 from clearloop.expression import Call, Expression, Number, Variable, to_text
+from clearloop.expression.summands import Term
+from clearloop.numbers import number, quantity, signed
 from clearloop.pages.sentences import rounded
 
 # Conditions, variables and numbers of a controller in words, with its units.
-
-MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
 
 _COMPARED = {
     "lt": "is less than", "le": "is at most", "gt": "is more than", "ge": "is at least",
     "eq": "is exactly", "ne": "is not",
 }  # fmt: skip
-
-
-def number(value: float, digits: int = 4) -> str:
-    """`49.8`, with a true minus sign."""
-    return f"{value + 0.0:.{digits}g}".replace("-", MINUS)
-
-
-def signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(value)
-
-
-def quantity(value: float, unit: str) -> str:
-    return f"{number(value)} {unit}".rstrip()
-
-
-def variable_words(variable: Variable) -> str:
-    """`theta`, `the setpoint of rho`, `theta 3 steps ago`."""
-    name = f"the setpoint of {variable.name}" if variable.part == "setpoint" else variable.name
-    if not variable.lag:
-        return name
-    return f"{name} {'1 step' if variable.lag == 1 else f'{variable.lag} steps'} ago"
 
 
 def condition_words(condition: Expression, controller: Controller) -> str:
@@ -99,44 +75,24 @@ class Said(NamedTuple):
 
 def explain_parts(controller: Controller, action: str, experience: Experience) -> Iterator[Said]:
     """Of what chooses one action."""
-    if isinstance(controller, Equation):
-        yield from _parts(split_terms(controller.formula(action)), controller, action, experience, 0)
-    elif isinstance(controller, Linear):
-        for name, gain in controller.gains[action].items():
-            yield _term(Term(gain, read_variable(name)), controller, action, experience, 0)
-    elif isinstance(controller, PID):
-        output = controller.outputs[action]
-        for loop in output.loops:
-            yield from _loop(loop, output.scale, controller, action)
-        if output.bias:
-            does = f"always adds {quantity(output.bias, controller.unit(action).strip())}"
-            yield Said("bias", does)
-    elif isinstance(controller, Fuzzy):
-        base = controller.outputs[action]
-        for place, rule in enumerate(base.rules, 1):
-            pull = base.scale * math.tanh(base.alpha * rule.then)
-            yield Said(f"rule {place}", _rule(rule, pull, controller, action))
-        scale = quantity(base.scale, controller.unit(action).strip())
-        mean = f"{number(base.alpha)} {TIMES} the mean output of the rules, weighted by how well each fits"
-        yield Said("together", f"{scale} {TIMES} tanh of {mean}")
-    else:
-        yield Said("", controller.summary)
+    yield from _parts(tuple(controller.parts(action)), controller, action, experience, 0)
 
 
 def _parts(
-    parts: tuple[Part, ...], controller: Controller, action: str, experience: Experience, level: int
+    parts: Sequence[Part], controller: Controller, action: str, experience: Experience, level: int
 ) -> Iterator[Said]:
     if not parts:
         yield Said(Number(0.0), "nothing", None, level)
     for part in parts:
-        if isinstance(part, Term):
+        if isinstance(part, Note):
+            yield Said(part.label, part.does, None, level)
+        elif isinstance(part, Term):
             yield _term(part, controller, action, experience, level)
-            continue
-        condition = condition_words(part.condition, controller)
-        yield Said("", f"if {condition}:", None, level)
-        yield from _parts(part.then, controller, action, experience, level + 1)
-        yield Said("", "otherwise:", None, level)
-        yield from _parts(part.otherwise, controller, action, experience, level + 1)
+        else:
+            yield Said("", f"if {condition_words(part.condition, controller)}:", None, level)
+            yield from _parts(part.then, controller, action, experience, level + 1)
+            yield Said("", "otherwise:", None, level)
+            yield from _parts(part.otherwise, controller, action, experience, level + 1)
 
 
 def _term(term: Term, controller: Controller, action: str, experience: Experience, level: int) -> Said:
@@ -177,38 +133,3 @@ def _bounds(term: Term, unit: str) -> str:
             most = (operation.name == "min") == (term.factor > 0)
             return f"; {'at most' if most else 'at least'} {quantity(term.factor * bound, unit)}"
     return ""
-
-
-def _loop(loop: Loop, scale: float, controller: Controller, action: str) -> Iterator[Said]:
-    """Of the error setpoint - value, in seconds where the controller knows its own."""
-    name, unit, dt = read_variable(loop.input).name, controller.unit(action).strip(), controller.dt or 1.0
-    time = "s" if controller.dt else "step"
-    per = controller.unit(name).strip() or "unit"
-    aim = "its setpoint" if name in controller.setpoint or name in controller.follows else "0"
-    gain = scale * loop.weight
-    if loop.kp:
-        yield Said(
-            f"{name}: P",
-            f"{signed(gain * loop.kp)} {unit} for each {per} that {name} is below {aim}",
-        )
-    if loop.ki:
-        window = quantity(loop.window * dt, time)
-        yield Said(
-            f"{name}: I",
-            f"{signed(gain * loop.ki / dt)} {unit} for each {per} below, for each {time}"
-            f" that it has been so, in the last {window}",
-        )
-    if loop.kd:
-        yield Said(
-            f"{name}: D",
-            f"{signed(gain * loop.kd * dt)} {unit} for each {per}/{time} that {name} falls",
-        )
-
-
-def _rule(rule: Rule, pull: float, controller: Controller, action: str) -> str:
-    premise = " and ".join(
-        f"{variable_words(read_variable(name))} is about {number(term.center)} ± "
-        + quantity(term.width, controller.unit(read_variable(name).name).strip())
-        for name, term in rule.premise.items()
-    )
-    return f"if {premise}, then {action} {signed(pull)} {controller.unit(action).strip()}".rstrip()

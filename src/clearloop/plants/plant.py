@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
+from clearloop.data.log import first_windows
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, variables
 from clearloop.kernels.engine import System, roll_out
@@ -123,9 +124,9 @@ class Stepper:
         self._system = lower_plant(task, history=self._history)
 
     def begin(self, start: Floats) -> None:
-        """From a state [S] of the task unveiled; before it the same, past actions 0."""
-        row = np.concatenate([start, np.zeros(len(self.task.actions))])
-        self._window = np.tile(row, (self._history, 1))
+        """From a state [S] of the task unveiled."""
+        windows = first_windows(start[None], len(self.task.actions), self._history)
+        self._window = windows.reshape(self._history, -1)
 
     @property
     def state(self) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from clearloop.arrays import Floats, Ints
-from clearloop.controllers import Controller, Planner
+from clearloop.controllers import Controller
 from clearloop.data import Batch
 from clearloop.diagnosis.robustness import Region, cover
 from clearloop.errors import ClearloopError
@@ -50,7 +50,7 @@ class Scored(NamedTuple):
 
     @classmethod
     def of(cls, number: str, point: Point) -> "Scored":
-        return cls(number, isinstance(point.controller, Planner), point.model, point.system)
+        return cls(number, point.controller.plans, point.model, point.system)
 
 
 def beside_planners(scored: Iterable[Scored]) -> tuple[Beside, ...]:
@@ -294,7 +294,7 @@ def examine_front(
     found = []
     for number, point in enumerate(points, 1):
         outside, promise = None, None
-        if not isinstance(point.controller, Planner):
+        if not point.controller.plans:
             members = surrogate.judge_members
             path = cover(point.controller, task, region, starts=starts, surrogate=surrogate, members=members)
             outside = path.outside

@@ -11,12 +11,13 @@ import numpy as np
 
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller
-from clearloop.controllers.controller import Derivation, check_names
+from clearloop.controllers.controller import check_names
+from clearloop.controllers.memory import Derivation
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.expression import to_text
+from clearloop.pages.sentences import rounded
 from clearloop.plants.plant import Stepper
-from clearloop.studio.stage import Course, Outside, Stage, terms_of
+from clearloop.studio.stage import Course, Outside, Stage
 from clearloop.task import Task
 
 # Who chooses the actions of one side: a hand, or a controller.
@@ -67,7 +68,7 @@ class Automatic(Driver):
 
     def __init__(self, controller: Controller, *, sees_all: bool = False) -> None:
         self.controller, self._sees_all = controller, sees_all
-        self._terms = terms_of(controller)
+        self._terms = [term._replace(text=_shortened(term.text)) for term in controller.summands()]
         self.begin()
 
     def begin(self) -> None:
@@ -84,6 +85,14 @@ class Automatic(Driver):
             {"action": term.action, "text": term.text, "value": term.worth(self._memory)}
             for term in self._terms
         ]
+
+
+LONGEST = 120  # characters of a term, as it is shown
+
+
+def _shortened(text: str) -> str:
+    text = rounded(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 # What one side's sensors show: noise added, some steps late; and what the task computes from that.
@@ -111,8 +120,7 @@ class Sensors:
         self._shown = [j for j, state in enumerate(task.states.values()) if state.formula is None]
         self._spans = LARGEST_NOISE * spans
         self._past: deque[Floats] = deque(maxlen=MOST_DELAY + 1)
-        formulas = {name: to_text(formula) for name, formula in task.derived.items()}
-        self._derivation = Derivation(formulas, task.action_names) if formulas else None
+        self._derivation = Derivation(task.derived, task.action_names) if task.derived else None
 
     def look(
         self, state: Floats, luck: Floats, faults: Faults, aims: Mapping[str, float]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clearloop.controllers import Controller
+from clearloop.controllers.routine import Routine
 from clearloop.exports.c import c_unit
 from clearloop.exports.printer import Names
-from clearloop.exports.routine import Routine
 from clearloop.exports.spans import Precision
 from clearloop.exports.structured_text.printing import pous
 from clearloop.exports.structured_text.words import RESERVED, number, real

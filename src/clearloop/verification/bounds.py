@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers.controller import Range
-from clearloop.exports.routine import Best, Fill, Layer, Let, Mean, Output, Routine, Statement, Store, Sum
+from clearloop.controllers.routine import Best, Fill, Layer, Let, Mean, Output, Routine, Statement, Store, Sum
 from clearloop.exports.spans import Precision
 from clearloop.expression import OPERATIONS, Expression, Number, Variable, fold
 from clearloop.expression.nodes import READ_LIMIT, Operation, power, read, wrap

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clearloop.controllers import Controller
 from clearloop.controllers.controller import read_formula
-from clearloop.exports.routine import Output, Routine, call, formulas
+from clearloop.controllers.routine import Output, Routine, call, formulas
 from clearloop.exports.spans import Precision
 from clearloop.expression import Call, Expression, Number, Variable, variables
 from clearloop.expression.nodes import postorder
@@ -240,7 +240,7 @@ def expect(
 ) -> Expectation:
     """Runs the original; the shadow beside it says how far an export may be off."""
     # The meaning of a formula is its evaluation in printed order; other kinds are sums in any order.
-    exact = precision.name == "double" and controller.kind == "equation"
+    exact = precision.name == "double" and controller.exact
     actions, bounds = [], []
     for episode in episodes:
         memory, shadow = controller.reset(), Shadow(routine, Arithmetic(precision, exact))

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller
+from clearloop.controllers.routine import Routine
 from clearloop.data import Batch
 from clearloop.data.log import setpoint_rows
 from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import lower
-from clearloop.exports.routine import Routine
 from clearloop.exports.spans import PRECISIONS
 from clearloop.exports.targets import Files, export
 from clearloop.expression import Variable

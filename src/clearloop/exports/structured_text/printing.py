@@ -4,12 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from clearloop.controllers import PID, Controller
-from clearloop.controllers.controller import read_variable
-from clearloop.errors import ClearloopError
-from clearloop.exports.lowering import lower
-from clearloop.exports.printer import about
-from clearloop.exports.routine import (
+from clearloop.controllers import Controller
+from clearloop.controllers.routine import (
     Input,
     Let,
     Output,
@@ -23,6 +19,9 @@ from clearloop.exports.routine import (
     limited,
     targets,
 )
+from clearloop.errors import ClearloopError
+from clearloop.exports.lowering import lower
+from clearloop.exports.printer import about
 from clearloop.exports.spans import Precision
 from clearloop.exports.structured_text.words import DIALECT, TEMPLATES, finished, real
 from clearloop.exports.structured_text.writer import (
@@ -44,7 +43,7 @@ from clearloop.expression.nodes import READ_LIMIT
 
 @dataclass
 class Variation:
-    controller: PID
+    controller: Controller
     routine: Routine
     notes: dict[Variable, Note] = field(default_factory=dict)
     kept: dict[Variable, Expression] = field(default_factory=dict)
@@ -76,10 +75,9 @@ class Variation:
         self.routine = replace(self.routine, body=tuple(body), rings=rings)
 
 
-def _errors(controller: PID, routine: Routine) -> dict[Variable, str]:
+def _errors(controller: Controller, routine: Routine) -> dict[Variable, str]:
     """What a loop sees of a state, setpoint − value: its name in the routine, and the state's."""
-    loops = [loop for output in controller.outputs.values() for loop in output.loops]
-    states, found = {read_variable(loop.input).name for loop in loops}, {}
+    states, found = {loop.state for loop in controller.loops()}, {}
     for statement in routine.body:
         match statement:
             case Let(target=target, value=Call(arguments=(*_, Variable(name=name, lag=None)))):
@@ -102,8 +100,8 @@ _TIMED = ("derivative-filter", "manual", "rate-limit")
 
 def varied(controller: Controller, routine: Routine, options: frozenset[str]) -> Variation:
     """The routine of a PID with options."""
-    pid = _checked(controller, options)
-    variation = Variation(pid, routine)
+    _check(controller, options)
+    variation = Variation(controller, routine)
     if "deadband" in options:
         _deadband(variation)
     if "derivative-filter" in options:
@@ -115,17 +113,16 @@ def varied(controller: Controller, routine: Routine, options: frozenset[str]) ->
     return variation
 
 
-def _checked(controller: Controller, options: frozenset[str]) -> PID:
+def _check(controller: Controller, options: frozenset[str]) -> None:
     for option in sorted(options - {*OPTIONS}):
         raise ClearloopError(f"--with {option}: unknown; there is {', '.join(OPTIONS)}")
-    if not isinstance(controller, PID):
+    if not any(controller.loops()):
         raise ClearloopError(
             f"--with {min(options)}: this is for a controller of kind 'pid', not '{controller.kind}'"
         )
     for option in sorted(options & {*_TIMED}):
         if controller.dt is None:
             raise ClearloopError(f"--with {option}: the time between two steps is not known: give --task")
-    return controller
 
 
 def _deadband(variation: Variation) -> None:
@@ -196,11 +193,13 @@ def _anti_windup(variation: Variation) -> None:
     variation.rewrite(body)
 
 
-def _pushed(controller: PID, state: str, error: Variable, wanted: dict[str, Variable]) -> Iterator[Call]:
+def _pushed(
+    controller: Controller, state: str, error: Variable, wanted: dict[str, Variable]
+) -> Iterator[Call]:
     """Of each action that integrates the error: whether the error pushes it further beyond a limit."""
-    for action, output in controller.outputs.items():
-        gains = [loop.weight * loop.ki for loop in output.loops if read_variable(loop.input).name == state]
-        gain = output.scale * sum(gains)
+    for action in controller.actions:
+        loops = [loop for loop in controller.loops() if loop.action == action and loop.state == state]
+        gain = sum(loop.ki for loop in loops)
         if not gain:
             continue
         if action not in controller.limits:
@@ -217,7 +216,7 @@ def _operated(variation: Variation, options: frozenset[str]) -> None:
     by_hand, steps, before = {}, {}, []
     transfer = variation.fresh("transfer_share")
     if "manual" in options:
-        longest = max(loop.window for output in controller.outputs.values() for loop in output.loops)
+        longest = max(loop.window for loop in controller.loops())
         time = variation.input("transfer_time", "s", "after the hand, the difference fades", longest * dt)
         before.append(Let(transfer, call("div", time, call("add", time, Number(dt)))))
     for action in controller.actions:

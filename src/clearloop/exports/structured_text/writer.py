@@ -5,10 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 
-from clearloop.errors import ClearloopError
-from clearloop.exports.printer import WIDTH, Environment, Names, commented, plain_name, ring_key
-from clearloop.exports.printer import harmless as printable
-from clearloop.exports.routine import (
+from clearloop.controllers.routine import (
     Fill,
     Input,
     Let,
@@ -22,6 +19,9 @@ from clearloop.exports.routine import (
     formulas,
     targets,
 )
+from clearloop.errors import ClearloopError
+from clearloop.exports.printer import WIDTH, Environment, Names, commented, plain_name, ring_key
+from clearloop.exports.printer import harmless as printable
 from clearloop.exports.spans import Precision, Span, found
 from clearloop.exports.structured_text.words import DIALECT, RESERVED, finished, real
 from clearloop.expression import Call, Expression, Variable, fold, variables

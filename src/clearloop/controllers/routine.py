@@ -9,12 +9,11 @@ One step, in this order: every ring moves on (element k becomes element k + 1); 
 first step all elements of all rings are 0.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-from clearloop.controllers import Controller
-from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable
+from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, substitute, variables
 from clearloop.expression.nodes import READ_LIMIT
 
 
@@ -239,10 +238,32 @@ def _negated(tree: Expression) -> Expression:
 # The names that a routine needs: what a controller reads, and what must be remembered for it.
 
 
-class Scope:
-    """Collects statements, inputs and rings while a controller is lowered."""
+class Lowered(Protocol):
+    """What a scope has to know about the controller that is lowered."""
 
-    def __init__(self, controller: Controller) -> None:
+    @property
+    def actions(self) -> tuple[str, ...]: ...
+    @property
+    def derived(self) -> Collection[str]: ...
+    @property
+    def setpoint(self) -> Mapping[str, float]: ...
+    @property
+    def follows(self) -> Collection[str]: ...
+    @property
+    def limits(self) -> Mapping[str, tuple[float, float]]: ...
+    @property
+    def units(self) -> Mapping[str, str]: ...
+    def variables(self) -> Iterator[tuple[str, Variable]]: ...
+
+
+class Scope:
+    """Collects statements, inputs and rings while a controller is lowered.
+
+    A kind's `lower` asks it for what it reads (`read`, `formula`), names intermediate values (`let`, `fresh`)
+    and appends statements to `body`.
+    """
+
+    def __init__(self, controller: Lowered) -> None:
         self.controller = controller
         self.body: list[Statement] = []
         self._taken = {variable.name for _, variable in controller.variables()}
@@ -264,6 +285,22 @@ class Scope:
         target = self.fresh(name)
         self.body.append(Let(target, value))
         return target
+
+    def formula(self, formula: Expression) -> Expression:
+        """A formula of the controller file over what the routine knows: a bare name is value − setpoint."""
+        return substitute(formula, {v: self.read(v, limit=True) for v in variables(formula)})
+
+    def read(self, variable: Variable, *, limit: bool = False) -> Expression:
+        """What a name means in all kinds but PID: value − setpoint. `limit`: as formulas read it."""
+        if variable.part == "setpoint":
+            return self.aim(variable.name)
+        return self.error(variable.name, variable.lag, limit=limit)
+
+    def total(self, name: str, terms: Iterable[tuple[bool, Expression]]) -> Expression:
+        """The sum of terms with their signs; a long one is computed in parts that are called after `name`."""
+        before, tree = total(terms, lambda: self.fresh(f"{name}_part"))
+        self.body += before
+        return tree
 
     def value(self, name: str, lag: int | None) -> Variable:
         """Of a state now or some steps ago, or of an action some steps ago, as formulas read it."""

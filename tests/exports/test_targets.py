@@ -26,7 +26,7 @@ import clearloop as cl
 controller = cl.load("examples/published/gprl.json")
 for _ in range(2):
     assert "69.8*theta" in cl.export(controller, to="python")["controller.py"]
-from clearloop.export import lower
+from clearloop.exports import lower
 assert lower(controller).outputs
 """
     subprocess.run([sys.executable, "-c", text], check=True)

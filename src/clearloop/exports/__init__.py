@@ -1,22 +1,19 @@
 """Source code for controllers. See `docs/export.md`."""
 
-import sys
-from types import ModuleType
-from typing import Any
-
 from clearloop.exports.lowering import lower
 from clearloop.exports.routine import Routine
 from clearloop.exports.spans import DOUBLE, PRECISIONS, SINGLE, Precision
-from clearloop.exports.targets import TARGETS, Files, export
+from clearloop.exports.targets import Files, Order, Target, export
 
-__all__ = ["DOUBLE", "PRECISIONS", "SINGLE", "TARGETS", "Files", "Precision", "Routine", "export", "lower"]
-
-
-class _Package(ModuleType):
-    """`clearloop.export` is this package and the function: whoever imports first must not decide which."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Files:
-        return export(*arguments, **options)
-
-
-sys.modules[__name__].__class__ = _Package
+__all__ = [
+    "DOUBLE",
+    "PRECISIONS",
+    "SINGLE",
+    "Files",
+    "Order",
+    "Precision",
+    "Routine",
+    "Target",
+    "export",
+    "lower",
+]

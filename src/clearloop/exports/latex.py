@@ -6,8 +6,9 @@ from clearloop.controllers import PID, Controller, Equation, Fuzzy, Linear
 from clearloop.controllers.controller import read_variable
 from clearloop.controllers.fuzzy import RuleBase
 from clearloop.controllers.pid import Loop
-from clearloop.exports.printer import commented, harmless
+from clearloop.exports.printer import ascii_name, commented, harmless
 from clearloop.exports.routine import weighted
+from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Number, Variable, to_latex
 
 _ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -117,3 +118,10 @@ def _notes(controller: Controller) -> Iterator[str]:
         notes += controller.setpoint_words()
     if notes:
         yield "\n".join(escaped(note) for note in notes)
+
+
+class LaTeX(Target):
+    name, title, endings = "latex", "LaTeX", (".tex",)
+
+    def write(self, order: Order) -> Files:
+        return {f"{ascii_name(order.name)}.tex": latex(order.controller)}

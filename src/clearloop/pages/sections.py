@@ -18,7 +18,7 @@ from clearloop.diagnosis import Diagnosis, Linearisation, Margins, Mode, diagnos
 from clearloop.diagnosis.terms import Experience
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
-from clearloop.exports import TARGETS, export
+from clearloop.exports import export
 from clearloop.figures.style import SETTINGS
 from clearloop.figures.trajectories import Outcomes, draw_start_maps
 from clearloop.methods.linear_model import LinearModel, identify
@@ -27,6 +27,7 @@ from clearloop.pages.formulas import Formula
 from clearloop.pages.sentences import percent, with_error
 from clearloop.pages.words import MINUS, TIMES, number, quantity
 from clearloop.plants.scenarios import Scenarios
+from clearloop.registry import TARGETS
 from clearloop.runs import RunDirectory
 from clearloop.runs.front import judging_starts
 from clearloop.surrogate import Surrogate

@@ -8,7 +8,7 @@ from clearloop.controllers import PID, Controller
 from clearloop.controllers.controller import read_variable
 from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import lower
-from clearloop.exports.printer import about
+from clearloop.exports.printer import about, ascii_name
 from clearloop.exports.routine import (
     Input,
     Let,
@@ -36,6 +36,7 @@ from clearloop.exports.structured_text.writer import (
     split,
     to_text,
 )
+from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Call, Expression, Number, Variable, variables
 from clearloop.expression.nodes import READ_LIMIT
 
@@ -116,8 +117,6 @@ def varied(controller: Controller, routine: Routine, options: frozenset[str]) ->
 
 
 def _checked(controller: Controller, options: frozenset[str]) -> PID:
-    for option in sorted(options - {*OPTIONS}):
-        raise ClearloopError(f"--with {option}: unknown; there is {', '.join(OPTIONS)}")
     if not isinstance(controller, PID):
         raise ClearloopError(
             f"--with {min(options)}: this is for a controller of kind 'pid', not '{controller.kind}'"
@@ -271,3 +270,13 @@ def _function(name: str, precision: Precision) -> Pou:
         declarations=tuple(declarations),
         body=finished(template.body, precision),
     )
+
+
+class StructuredText(Target):
+    name, title, endings = "st", "Structured Text", (".st",)
+    single, options = True, OPTIONS
+    verifier = "clearloop.verification.verdict:run_structured_text"
+
+    def write(self, order: Order) -> Files:
+        units = pous(order.controller, order.name, order.precision, order.options)
+        return {f"{ascii_name(order.name)}.st": structured_text(units)}

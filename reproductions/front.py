@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearloop.figures.style import BLACK, GREY, SETTINGS, Mark, logarithmic, marks, penalty_panels
-from clearloop.methods.registry import METHODS
+from clearloop.registry import METHODS
 from clearloop.runs import Entry, Front, Known
 
 if TYPE_CHECKING:

@@ -13,6 +13,10 @@ class UnsuitableError(ClearloopError):
     """A method has nothing to give for this task and log; others may have."""
 
 
+class ClearloopWarning(UserWarning):
+    """Something was left out that the user may expect. The command line prints it as one line."""
+
+
 def quoted(name: str) -> str:
     """A word of the user's in quotes, on one line and not too long, whatever is in it."""
     return repr(name if len(name) <= LONGEST_QUOTE else name[: LONGEST_QUOTE - 1] + "…")

@@ -7,7 +7,7 @@ import pytest
 from clearloop.bench.engines import Failure
 from clearloop.bench.experiment import Store
 from clearloop.bench.table import Bench, Course
-from clearloop.methods.registry import METHODS
+from clearloop.registry import METHODS
 from clearloop.runs import Request, RunDirectory
 from clearloop.task import Task
 

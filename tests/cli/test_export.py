@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from clearloop.controllers import save
-from clearloop.verification.verdict import RUNNERS, Actions, Trial
+from clearloop.verification import verdict
+from clearloop.verification.verdict import Actions, Trial
 from tests.cli.conftest import Run
 from tests.controllers.kinds import CARTPOLE, KINDS
 
@@ -47,7 +48,7 @@ def test_single_files_take_any_name(run: Run, published: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("gprl.json", "--to", "cobol"), "no export to 'cobol'; expected one of: c, "),
+        (("gprl.json", "--to", "cobol"), "no export target 'cobol'; the export targets are: c, "),
         (("gprl.json", "--to", "c", "--precision", "half"), "precision 'half': expected double or single"),
         (("gprl.json", "--to", "python", "--precision", "single"), "python has no single precision"),
         (("gprl.json", "--to", "c", "--out", "x.py"), "--out x.py: expected a name that ends in .c"),
@@ -112,12 +113,12 @@ def test_verify_needs_the_task_of_a_log(run: Run, published: Path, tmp_path: Pat
 def test_verify_exits_with_1_if_it_is_not_equal(
     run: Run, published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = RUNNERS["python"]
+    honest = verdict.run_python
 
     def run_something_else(trial: Trial) -> Actions:
         return honest(trial) + 1e-9
 
-    monkeypatch.setitem(RUNNERS, "python", run_something_else)
+    monkeypatch.setattr(verdict, "run_python", run_something_else)
     done = run("verify", published / "gprl.json", "--task", "cartpole", "--to", "python")
     assert done.code == 1
     assert "NOT equal" in done.out

@@ -3,14 +3,13 @@
 import json
 import re
 import shlex
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clearloop.controllers import from_json
+from clearloop.registry import METHODS, TARGETS
 from clearloop.task import Task
 
 ROOT = Path(__file__).parents[2]
@@ -87,22 +86,6 @@ def test_commands_in_the_pages_exist(page: Path) -> None:
         assert first in known or (first in groups and rest[0] in groups[first]), line
 
 
-def test_the_method_of_the_extending_page_learns(monkeypatch: pytest.MonkeyPatch) -> None:
-    import clearloop as cl
-    from tests.surrogate.models import QUICK, cartpole_log
-
-    monkeypatch.setattr(cl, "make_batch", lambda *_, **__: cartpole_log(1_000), raising=False)
-    method, use = blocks(ROOT / "docs" / "extending.md", "python")
-    names: dict[str, Any] = {"__name__": "clearloop_page"}
-    monkeypatch.setitem(sys.modules, "clearloop_page", types.ModuleType("clearloop_page"))
-    exec(method, names)  # noqa: S102 - our own page
-    names["track"] = QUICK
-    exec(use.replace("budget=20_000_000", "budget=2_000_000, track=track"), names)  # noqa: S102
-    result = names["result"]
-    assert result.steps >= 2_000_000
-    assert result.points[0].model.penalty < 15
-
-
 def test_the_value_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     import clearloop as cl
     from tests.surrogate.models import cartpole_log
@@ -113,3 +96,30 @@ def test_the_value_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     exec(text, names)  # noqa: S102 - our own page
     assert 0 < names["value"].penalty < 31.75
+
+
+def table_rows(page: str, first: str) -> dict[str, list[str]]:
+    """Of the table whose head begins with a word: the cells of each row by the name in its first one."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"\n| {first} |")
+    body = rest.split("\n\n")[0].splitlines()[2:]
+    return {
+        name: line.split("|")[2:-1] for line in body for name in re.findall(r"`([^`]+)`", line.split("|")[1])
+    }
+
+
+def test_the_page_on_methods_has_those_of_the_paper_with_their_sections() -> None:
+    rows = table_rows("methods.md", "method")
+    assert {name for name, method in METHODS.items() if method.section} <= set(rows) <= set(METHODS)
+    for name in rows:
+        assert METHODS[name].section in rows[name][0], name
+
+
+def test_the_page_on_exports_says_what_targets_say_of_themselves() -> None:
+    rows = table_rows("export.md", "`--to`")
+    assert list(rows) == [name for name in TARGETS if name in rows]
+    text = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    for name in rows:
+        target = TARGETS[name]
+        assert f"`{target.endings[0]}`" in text
+        assert ("all but planners" in rows[name][1]) == target.networks

@@ -26,4 +26,4 @@ def main(count: int, kinds: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), tuple(sys.argv[2:]) or READABLE)
+    main(int(sys.argv[1]), tuple(sys.argv[2:] or READABLE))

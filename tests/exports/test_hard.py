@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from clearloop.controllers import from_json
 from clearloop.errors import ClearloopError
-from clearloop.exports import TARGETS, export
+from clearloop.exports import export
+from clearloop.registry import TARGETS
 from clearloop.verification import Amount
 from tests.controllers.strategies import BODIES, tables
 from tests.exports.batch import STRICT, make_case, run_python

@@ -201,7 +201,6 @@ def test_nothing_fails_with_all_options(precision: Precision) -> None:
             ("manual",),
             "--with manual: this is for a controller of kind 'pid', not 'linear'",
         ),
-        (pid(), ("turbo",), "--with turbo: unknown; there is anti-windup, deadband"),
         (pid(dt=None), ("manual",), "--with manual: the time between two steps is not known: give --task"),
         (pid(limits={}), ("anti-windup",), "--with anti-windup: pump has no limits: give --task"),
         (

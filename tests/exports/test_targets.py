@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 import clearloop as cl
+from clearloop.exports.targets import find_target
+from clearloop.registry import TARGETS
+from clearloop.verification.verdict import find_verifier
 from tests.controllers.kinds import CARTPOLE, KINDS
 
 
@@ -61,3 +64,24 @@ def test_exported_python_refuses_what_is_no_number() -> None:
         module["act"](
             dict.fromkeys(("theta", "theta_dot", "rho", "rho_dot"), float("nan")), module["reset"]()
         )
+
+
+@pytest.mark.parametrize(
+    ("to", "message"),
+    [
+        ("st", "--with turbo: unknown; there is anti-windup, deadband"),
+        ("c", "--with turbo: c has no options: export to st, plcopen"),
+    ],
+)
+def test_an_option_that_is_not_there(to: str, message: str) -> None:
+    with pytest.raises(cl.ClearloopError, match=message):
+        cl.export(KINDS["pid"], to=to, options=["turbo"])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_writes_files_with_the_endings_that_it_says(name: str) -> None:
+    target = find_target(name)
+    assert (target.name, bool(target.title)) == (name, True)
+    files = cl.export(KINDS["pid"].for_task(CARTPOLE), to=name, name="law")
+    assert list(files) == [f"law{ending}" for ending in target.endings]
+    assert not target.verifier or callable(find_verifier(name))

@@ -11,6 +11,7 @@ from clearloop.errors import ClearloopError
 from clearloop.methods import Method, Problem, Result, learn, snapshot
 from clearloop.methods.learning import batch_value
 from clearloop.methods.lqr import LQR, design
+from clearloop.registry import METHODS
 from tests.methods.linear_plants import make_log, make_model, make_task
 from tests.methods.small_values import make_values_small
 from tests.methods.test_conformance import SMALL, U, V
@@ -31,7 +32,7 @@ def run(method: Method, **more: object) -> Result:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["gprl", "fgprl", "fpsrl", "psonn", "lqr"])
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if not method.needs_model])
 def test_methods_search_and_are_judged_on_the_batch(name: str) -> None:
     result = run(SMALL[name])
     assert result.points
@@ -47,7 +48,7 @@ def test_what_is_spent_are_logged_steps() -> None:
     assert result.steps == value.cost == len(value.steps.reward) * TASK.horizon
 
 
-@pytest.mark.parametrize("name", ["pid", "pso-p"])
+@pytest.mark.parametrize("name", ["pid", "pso-p"])  # cloning and NFQ first look at the log
 def test_methods_that_need_the_model_say_so(name: str) -> None:
     with pytest.raises(ClearloopError, match="needs a model of the plant: it cannot use --value batch"):
         run(SMALL[name])

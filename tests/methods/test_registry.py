@@ -8,8 +8,9 @@ import pytest
 from clearloop.cli.options import configure
 from clearloop.errors import ClearloopError
 from clearloop.methods.evolving import Sample
-from clearloop.methods.registry import METHODS, find_method
+from clearloop.methods.method import find_method
 from clearloop.methods.swarm import Stage
+from clearloop.registry import METHODS
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -10,8 +10,8 @@ from clearloop.cli import learn
 from clearloop.controllers import Linear, encode
 from clearloop.data import Batch
 from clearloop.methods import Candidate, Method, Problem, Search, State
-from clearloop.methods.registry import METHODS
 from clearloop.networks import Training
+from clearloop.registry import METHODS
 from clearloop.runs import RunDirectory
 from clearloop.surrogate import Quality, Surrogate, Track, assess
 from clearloop.surrogate.fitting import KnownReward
@@ -32,6 +32,7 @@ class Guess(Method):
     """Random gains for some of the states."""
 
     name: ClassVar[str] = "guess"
+    title: ClassVar[str] = "Guess"
 
     sizes: tuple[int, ...] = (1, 2)
     """how many states a controller may look at"""

@@ -3,7 +3,8 @@
 import pytest
 
 from clearloop.cli.options import configure
-from clearloop.methods.registry import METHODS, find_method
+from clearloop.methods.method import find_method
+from clearloop.registry import METHODS
 from clearloop.runs.directory import changed_settings, settings_of
 
 

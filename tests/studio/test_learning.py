@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clearloop.methods.registry import METHODS
+from clearloop.registry import METHODS
 from clearloop.runs import RunDirectory
 from clearloop.studio import learning
 from clearloop.studio.learning import Job

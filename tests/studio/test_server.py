@@ -14,6 +14,7 @@ import clearloop
 from clearloop.cli.learn import Given, make_request, start
 from clearloop.data import Batch
 from clearloop.plants.exploration import make_batch
+from clearloop.registry import METHODS
 from clearloop.runs import RunDirectory
 from clearloop.studio import server
 from clearloop.studio.server import Studio, make_app
@@ -53,6 +54,8 @@ def test_the_state_says_what_there_is(client: TestClient) -> None:
     assert state["version"] == clearloop.__version__
     assert state["default_task"] == "cartpole"
     assert {task["name"] for task in state["tasks"]} >= {"cartpole", "motor", "pendulum", "tank"}
+    assert [method["name"] for method in state["methods"]] == list(METHODS)
+    assert state["methods"][0]["title"] == "GPRL (equations)"
 
 
 def test_an_empty_folder_has_nothing(client: TestClient) -> None:

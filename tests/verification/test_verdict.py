@@ -2,6 +2,7 @@
 
 import csv
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.exports import DOUBLE, SINGLE, Precision, lower
 from clearloop.expression import Variable
+from clearloop.registry import TARGETS
 from clearloop.task import Task
 from clearloop.verification import Amount, Verdict, verify
+from clearloop.verification import verdict as verdicts
 from clearloop.verification.bench import FLAGS
 from clearloop.verification.vectors import vectors
-from clearloop.verification.verdict import RUNNERS, Actions, Trial, logged
+from clearloop.verification.verdict import Actions, Trial, logged
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.surrogate.models import cartpole_log
 
@@ -31,7 +34,7 @@ def judged(
     return verify(controller, to=to, folder=folder, rng=rng, precision=precision, amount=amount)
 
 
-@pytest.mark.parametrize("to", RUNNERS)
+@pytest.mark.parametrize("to", [name for name, target in TARGETS.items() if target.verifier])
 @pytest.mark.parametrize("file", PUBLISHED, ids=lambda file: file.stem)
 def test_the_published_controllers_are_equal(file: Path, to: str, tmp_path: Path) -> None:
     verdict = judged(load(file).for_task(CARTPOLE), tmp_path, to)
@@ -76,13 +79,13 @@ def sabotage(trial: Trial, old: str, new: str) -> None:
 def test_a_small_mistake_is_found(
     to: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = RUNNERS[to]
+    honest: Callable[[Trial], Actions] = getattr(verdicts, f"run_{to}")
 
     def run(trial: Trial) -> Actions:
         sabotage(trial, old, new)
         return honest(trial)
 
-    monkeypatch.setitem(RUNNERS, to, run)
+    monkeypatch.setattr(verdicts, f"run_{to}", run)
     verdict = judged(KINDS["lagging equation"].for_task(CARTPOLE), tmp_path, to, amount=Amount(episodes=3))
     assert not verdict.equal
     assert verdict.difference > verdict.tolerance
@@ -171,5 +174,5 @@ def test_a_tool_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_does_not_run_cannot_be_verified(tmp_path: Path) -> None:
-    with pytest.raises(ClearloopError, match="--to latex: what is exported there does not run"):
+    with pytest.raises(ClearloopError, match="--to latex: LaTeX does not say how its code is run"):
         judged(KINDS["equation"], tmp_path, "latex")

@@ -20,7 +20,7 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation
 from clearloop.files import read_json, whole_file
 from clearloop.methods import Point, learn
-from clearloop.methods.registry import find_method
+from clearloop.methods.method import find_method
 from clearloop.plants.exploration import make_batch
 from clearloop.runs import RunDirectory
 from clearloop.runs.front import score_published

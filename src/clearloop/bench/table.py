@@ -15,27 +15,13 @@ from clearloop.bench.experiment import Store, Work, experiment, prepare
 from clearloop.controllers import from_json, save
 from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
-from clearloop.methods import BUDGETS
+from clearloop.methods import BUDGETS, Method
+from clearloop.methods.method import Column, find_method
+from clearloop.registry import METHODS
 from clearloop.runs import Request, RunDirectory
 from clearloop.runs.directory import settings_of, write_table
 from clearloop.surrogate import TRACKS
 from clearloop.task import Task
-
-ORDER = ("lqr", "pid", "pso-p", "nfq-last", "nfq-selected", "psonn", "fpsrl", "fgprl", "gprl")
-"""of the paper's table"""
-
-PAPER = {
-    "lqr": ("2.23", "3.01"),
-    "pid": ("2.03", "3.04"),
-    "pso-p": ("1.254 ± 0.001", "4.20 ± 0.04"),
-    "nfq-last": ("15.0 ± 1.0", "15.5 ± 0.9"),
-    "nfq-selected": ("2.71 ± 0.04", "5.4 ± 0.2"),
-    "psonn": ("1.833 ± 0.002", "2.831 ± 0.003"),
-    "fpsrl": ("1.819 ± 0.005", "2.69 ± 0.03"),
-    "fgprl": ("1.814 ± 0.003", "2.798 ± 0.006"),
-    "gprl": ("1.88 ± 0.02", "2.71 ± 0.03"),
-}
-"""Table 1: penalties on the model and on the system, from starts that the paper does not state."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +120,28 @@ def _of_searches(costs: Floats) -> float:
     return float(means.var(ddof=1) / means.size) if means.size > 1 else 0.0
 
 
+def columns(names: Iterable[str] = ()) -> dict[str, Column]:
+    """The columns of the methods by name: as in the paper's table, others after those.
+
+    Args:
+        names: of columns that are wanted, too, if no method describes them.
+    """
+    found = [column for method in METHODS.working() for column in method.columns]
+    known = {column.name: column for column in sorted(found, key=lambda one: one.place or len(found) + 1)}
+    return {name: Column(name, name.upper()) for name in names} | known
+
+
+def paper_methods() -> list[str]:
+    """The methods of the paper's table, from the left."""
+    names = {column: method.name for method in METHODS.working() for column in method.columns}
+    return list(dict.fromkeys(names[column] for column in columns().values() if column.place))
+
+
 def ordered(methods: Sequence[str]) -> list[str]:
-    """As in the paper; others after those."""
-    place = {method: number for number, method in enumerate(ORDER)}
-    return sorted(dict.fromkeys(methods), key=lambda method: place.get(method, len(ORDER)))
+    """Names of columns, as in the paper; others after those."""
+    known = list(columns())
+    place = {name: number for number, name in enumerate(known)}
+    return sorted(dict.fromkeys(methods), key=lambda name: place.get(name, len(known)))
 
 
 class Comparison(NamedTuple):
@@ -161,8 +165,6 @@ def ranking(scores: Sequence[Scores]) -> list[Comparison]:
 
 
 # `table.md`: what a bench found, for people.
-
-TITLES = {"nfq-last": "NFQ last", "nfq-selected": "NFQ selected"}
 
 
 def document(
@@ -192,21 +194,20 @@ def document(
 def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
     """A column for each method; model above system, as in the paper."""
     methods = ordered([one.row.method for one in scores])
+    known = columns(methods)
     rows = {method: [one.row for one in scores if one.row.method == method] for method in methods}
 
     def line(name: str, cells: Iterable[str]) -> str:
         return f"| {name} | {' | '.join(cells)} |"
 
-    yield line("penalty", (TITLES.get(method, method.upper()) for method in methods))
+    yield line("penalty", (known[method].title for method in methods))
     yield line("---", ("---" for _ in methods))
-    figures = {
-        "model": [Mean.of([row.penalty_model for row in rows[method]]) for method in methods],
-        "system": [Mean.of([row.penalty_system for row in rows[method]]) for method in methods],
-    }
-    for number, (name, means) in enumerate(figures.items()):
-        yield line(name, map(str, means))
-        if in_paper:
-            yield line(f"{name}, paper", (PAPER.get(method, ("", ""))[number] for method in methods))
+    yield line("model", (str(Mean.of([row.penalty_model for row in rows[method]])) for method in methods))
+    if in_paper:
+        yield line("model, paper", (known[method].model for method in methods))
+    yield line("system", (str(Mean.of([row.penalty_system for row in rows[method]])) for method in methods))
+    if in_paper:
+        yield line("system, paper", (known[method].system for method in methods))
     failures = (Mean.of([row.failures_system for row in rows[method]]).mean for method in methods)
     yield line("failures", ("" if np.isnan(share) else f"{100 * share:.1f} %" for share in failures))
     complexities = (np.mean([row.complexity for row in rows[method]]) for method in methods)
@@ -258,9 +259,7 @@ def _published(scores: Sequence[Scores]) -> Iterable[str]:
 
 # A bench under way: which pieces of work there are, and which are still to be done.
 
-# Minutes of one core, on the cart-pole: what grows with the budget, here for `standard`, and what does not.
-SEARCHING = {"fgprl": 6.5, "fpsrl": 4.0, "gprl": 4.0, "psonn": 3.5}
-FIXED = {"model": 0.5, "nfq": 3.0, "pso-p": 1.6, "pid": 0.3, "lqr": 0.1}
+OF_MODEL = 0.5  # minutes of one core for a model, as `Method.effort` has it for a search
 
 Tell = Callable[[str, Any], None]
 """Called with the key of a piece of work, and what it gave."""
@@ -307,7 +306,7 @@ class Bench:
     def experiments(self, task: Task) -> list[Work]:
         """Track by track, the slowest methods first: none works alone at the end."""
         budget = self.request.budget
-        methods = sorted(self.request.methods, key=lambda method: effort(method.name, budget), reverse=True)
+        methods = sorted(self.request.methods, key=lambda method: effort(type(method), budget), reverse=True)
         models = self.models(task)
         return [
             replace(model, method=method.name, settings=settings_of(method), number=number)
@@ -319,9 +318,9 @@ class Bench:
         ]
 
 
-def effort(method: str, budget: int) -> float:
-    """About how long it takes, compared with others."""
-    return FIXED.get(method) or SEARCHING.get(method, SEARCHING["gprl"]) * budget / BUDGETS["standard"]
+def effort(method: type[Method], budget: int) -> float:
+    """About how long a search takes, compared with others."""
+    return method.effort * (budget / BUDGETS["standard"] if method.grows else 1.0)
 
 
 @dataclass(frozen=True)
@@ -348,7 +347,10 @@ class Course:
     @property
     def share(self) -> float:
         """Of all effort that is over, from 0 to 1."""
-        efforts = {work.key: effort(work.method or "model", work.budget) for work in self._works}
+        efforts = {
+            work.key: effort(find_method(work.method), work.budget) if work.method else OF_MODEL
+            for work in self._works
+        }
         over = [one for key, one in efforts.items() if self.store.has(key) or key in self.failed]
         return sum(over) / sum(efforts.values())
 

@@ -16,6 +16,7 @@ from clearloop.cli.options import Json, parse_budget
 from clearloop.cli.show import print_bench
 from clearloop.cli.terminal import InterruptedRunError, progress
 from clearloop.errors import ClearloopError
+from clearloop.registry import METHODS
 
 if TYPE_CHECKING:
     from clearloop.bench.engines import Engine
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
-ALL = ("lqr", "pid", "pso-p", "nfq", "psonn", "fpsrl", "fgprl", "gprl")
-
 
 def bench(
     task: Annotated[str, typer.Argument(help="A built-in task, or a file with a plant.", metavar="TASK")],
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Repeatable; all of the paper's if none is given.", metavar="NAME"),
+        typer.Option(
+            help=f"{', '.join(METHODS)}; repeatable. All of the paper's if none is given.", metavar="NAME"
+        ),
     ] = None,
     seeds: Annotated[
         int | None,
@@ -122,7 +123,7 @@ def bench(
 
 def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
     """What was given, and the usual for what was not."""
-    from clearloop.bench.table import Bench
+    from clearloop.bench.table import Bench, paper_methods
     from clearloop.runs import Request
 
     track = "best" if given.track is None else given.track
@@ -131,7 +132,7 @@ def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
     request = Request(
         command="bench",
         task=task,
-        methods=tuple(find_methods(given.methods or ALL)),
+        methods=tuple(find_methods(given.methods or tuple(paper_methods()))),
         budget=parse_budget("standard" if given.budget is None else given.budget),
         track=track if track == "both" else find_track(track).name,
         seed=given.seed or 0,

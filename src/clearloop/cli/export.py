@@ -18,6 +18,7 @@ from clearloop.cli.options import (
     print_json,
 )
 from clearloop.errors import ClearloopError
+from clearloop.registry import TARGETS
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
@@ -35,14 +36,14 @@ TaskOption = Annotated[
 PrecisionOption = Annotated[
     str,
     typer.Option(
-        "--precision", help="Of the numbers; single only for c, st and plcopen.", metavar="double|single"
+        "--precision", help="Of the numbers; single not for every language.", metavar="double|single"
     ),
 ]
 
 
 def export(
     controller: ControllerName,
-    to: Annotated[str, typer.Option(help="c, st, plcopen, javascript, python or latex.", metavar="LANGUAGE")],
+    to: Annotated[str, typer.Option(help=f"One of: {', '.join(TARGETS)}.", metavar="LANGUAGE")],
     run: Run = None,
     task: TaskOption = None,
     out: Annotated[
@@ -56,8 +57,8 @@ def export(
         list[str] | None,
         typer.Option(
             "--with",
-            help="For a PID in st or plcopen: anti-windup, deadband, derivative-filter, manual, rate-limit. "
-            "Repeatable.",
+            help="An option of the language; repeatable. For a PID in st or plcopen: anti-windup, deadband, "
+            "derivative-filter, manual, rate-limit.",
             metavar="OPTION",
         ),
     ] = None,
@@ -68,7 +69,11 @@ def export(
     clearloop export examples/published/gprl.json --task cartpole --to c --out gprl.c
     """
     from clearloop.exports import export as translate
+    from clearloop.exports.targets import find_target
 
+    ending = find_target(to).endings[0]
+    if out is not None and out.suffix != ending:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {ending}")
     file = controller_file(controller, run)
     the_controller = read_controller(file, task, run)
     files = translate(
@@ -89,8 +94,6 @@ def _write(files: dict[str, str], out: Path) -> str:
     from clearloop.files import whole_file
 
     main = next(iter(files))
-    if out.suffix != Path(main).suffix:
-        raise ClearloopError(f"--out {out}: expected a name that ends in {Path(main).suffix}")
     if len(files) > 1 and out.name != main:  # the source names its header
         raise ClearloopError(f"--out {out}: a header needs a plain name, such as {main}")
     paths = [out.parent / name for name in files] if len(files) > 1 else [out]
@@ -114,7 +117,10 @@ NOT_EQUAL = 1  # exit code
 
 def verify(
     controller: ControllerName,
-    to: Annotated[str, typer.Option(help="c, st, plcopen, javascript or python.", metavar="LANGUAGE")],
+    to: Annotated[
+        str,
+        typer.Option(help="As for export, if its code can be run: c, st, python …", metavar="LANGUAGE"),
+    ],
     run: Run = None,
     task: TaskOption = None,
     data: Annotated[

@@ -21,6 +21,7 @@ from clearloop.cli.show import front_document, how_to_resume, print_front
 from clearloop.cli.terminal import InterruptedRunError, clock, count, say
 from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.files import file_name
+from clearloop.registry import METHODS
 
 if TYPE_CHECKING:
     from clearloop.data import Batch
@@ -213,7 +214,7 @@ def learn(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="gprl, fgprl, fpsrl, psonn, nfq, pso-p, lqr, pid, cloning; repeatable.",
+            help=f"{', '.join(METHODS)}; repeatable.",
             metavar="NAME",
             show_default="gprl",
         ),
@@ -335,7 +336,7 @@ def start(
 
 def find_methods(names: tuple[str, ...]) -> "list[Method]":
     """Each once, with its usual settings."""
-    from clearloop.methods.registry import find_method
+    from clearloop.methods.method import find_method
 
     return [find_method(name)() for name in dict.fromkeys(names)]
 

@@ -11,6 +11,7 @@ import typer
 
 from clearloop.cli.terminal import say
 from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.registry import METHODS
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
@@ -156,8 +157,6 @@ def configure(methods: "Sequence[Method]", assignments: Sequence[str]) -> "tuple
 
 def _targets(methods: "Sequence[Method]", path: Sequence[str]) -> list[int]:
     """The methods that a path speaks of."""
-    from clearloop.methods.registry import METHODS
-
     names = [method.name for method in methods]
     if path[0] in METHODS and path[0] not in names:
         raise ClearloopError(f"{path[0]} is not a method of this run; there is {', '.join(names)}")

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import warnings
 from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, NoReturn, cast
@@ -23,13 +24,14 @@ from clearloop.cli.report import card, report
 from clearloop.cli.show import show
 from clearloop.cli.studio import studio
 from clearloop.cli.terminal import InterruptedRunError
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, ClearloopWarning
 from clearloop.kernels import when_compiling
 
 # Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 INTERRUPTED = 130  # exit code
+_usual_warning = warnings.formatwarning
 
 app = typer.Typer(
     help="From the log of a plant to controllers that a person can read, check and sign.",
@@ -100,6 +102,7 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # Windows pipes know no θ otherwise
     when_compiling(_announce)
+    warnings.formatwarning = _warning
     farewell = "interrupted"
     try:
         code = _program()(prog_name="clearloop", standalone_mode=False)
@@ -126,6 +129,15 @@ def main() -> NoReturn:
             sys.stdout.flush()
         os._exit(INTERRUPTED)  # sys.exit would wait for threads that are at work in the engine
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Ours as one line for a person, others as Python writes them."""
+    if issubclass(category, ClearloopWarning):
+        return f"warning: {' '.join(str(message).split())}\n"
+    return _usual_warning(message, category, filename, lineno, line)
 
 
 def _explain_usage(error: typer.BadParameter) -> NoReturn:

@@ -172,15 +172,16 @@ def print_bench(run: "RunDirectory", as_json: bool) -> None:
 
 def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
     """A line for each method; what the paper says of its own starts beside it."""
-    from clearloop.bench.table import PAPER, Mean
+    from clearloop.bench.table import Mean, columns
 
-    lines = []
+    lines, known = [], columns(row.method for row in rows)
     for method in dict.fromkeys(row.method for row in rows):
         mine = [row for row in rows if row.method == method]
         model, system = (Mean.of([getattr(r, f"penalty_{on}") for r in mine]) for on in ("model", "system"))
         done = sum(row.penalty_model is not None for row in mine)
         failures = [row.failures_system for row in mine if row.failures_system is not None]
-        paper = [figure.partition(" ")[0] for figure in PAPER.get(method, ("", ""))] if in_paper else []
+        published = (known[method].model, known[method].system)
+        paper = [figure.partition(" ")[0] for figure in published] if in_paper else []
         figures = [str(model), *paper[:1], str(system), *paper[1:]]
         lines.append([method, *figures, f"{100 * mean(failures):.1f} %" if failures else "", str(done)])
     paper_titles = ["paper"] if in_paper else []

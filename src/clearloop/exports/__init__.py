@@ -3,6 +3,17 @@
 from clearloop.controllers.routine import Routine
 from clearloop.exports.lowering import lower
 from clearloop.exports.spans import DOUBLE, PRECISIONS, SINGLE, Precision
-from clearloop.exports.targets import TARGETS, Files, export
+from clearloop.exports.targets import Files, Order, Target, export
 
-__all__ = ["DOUBLE", "PRECISIONS", "SINGLE", "TARGETS", "Files", "Precision", "Routine", "export", "lower"]
+__all__ = [
+    "DOUBLE",
+    "PRECISIONS",
+    "SINGLE",
+    "Files",
+    "Order",
+    "Precision",
+    "Routine",
+    "Target",
+    "export",
+    "lower",
+]

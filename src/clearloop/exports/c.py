@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clearloop.controllers.routine import Input, Output, Routine
+from clearloop.exports.lowering import lower
 from clearloop.exports.printer import (
     PLAIN,
     SPECIAL,
@@ -13,6 +14,7 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
+    about,
     commented,
     folded,
     harmless,
@@ -22,6 +24,7 @@ from clearloop.exports.printer import (
     ring_key,
 )
 from clearloop.exports.spans import Precision
+from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Variable
 
 # The small functions that C exports bring along, each where it is needed; see `c_words.typed`.
@@ -368,3 +371,14 @@ def _step(environment: Environment, prefix: str) -> Iterator[str]:
     for line in "\n".join(body).splitlines():
         yield folded(line, STEP)
     yield "}"
+
+
+class C(Target):
+    name, title, endings = "c", "C", (".c", ".h")
+    networks, single = True, True
+    verifier = "clearloop.verification.verdict:run_c"
+
+    def write(self, order: Order) -> Files:
+        unit = c_unit(lower(order.controller), order.name, order.precision)
+        words = about(order.controller, order.name)
+        return {f"{unit.prefix}.c": unit.source(words), f"{unit.prefix}.h": unit.header(words)}

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 from clearloop.controllers.routine import Input, Routine
+from clearloop.exports.lowering import lower
 from clearloop.exports.printer import (
     PLAIN,
     SPECIAL,
@@ -11,6 +12,8 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
+    about,
+    ascii_name,
     commented,
     folded,
     layer_functions,
@@ -18,6 +21,7 @@ from clearloop.exports.printer import (
     ring_key,
 )
 from clearloop.exports.spans import DOUBLE, Precision
+from clearloop.exports.targets import Files, Order, Target
 
 # The words of JavaScript: operations, the small functions that total ones need, and names that are taken.
 
@@ -215,3 +219,13 @@ def _source(one: Input, names: Names) -> str:
         return f"observation[{key}]"
     known = "" if one.default is None else f" ?? memory.{names[one.variable]}"
     return f"setpoint[{key}]{known}"
+
+
+class JavaScript(Target):
+    name, title, endings = "javascript", "JavaScript", (".mjs",)
+    networks = True
+    verifier = "clearloop.verification.verdict:run_javascript"
+
+    def write(self, order: Order) -> Files:
+        text = javascript(lower(order.controller), about(order.controller, order.name))
+        return {f"{ascii_name(order.name)}.mjs": text}

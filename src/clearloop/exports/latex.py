@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from clearloop.controllers import Controller
-from clearloop.exports.printer import commented, harmless
+from clearloop.exports.printer import ascii_name, commented, harmless
+from clearloop.exports.targets import Files, Order, Target
 
 _ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _ESCAPES |= {sign: "\\" + sign for sign in "&%$#_{}"}
@@ -28,3 +29,10 @@ def _notes(controller: Controller) -> Iterator[str]:
         notes += controller.setpoint_words()
     if notes:
         yield "\n".join(escaped(note) for note in notes)
+
+
+class LaTeX(Target):
+    name, title, endings = "latex", "LaTeX", (".tex",)
+
+    def write(self, order: Order) -> Files:
+        return {f"{ascii_name(order.name)}.tex": latex(order.controller)}

@@ -5,6 +5,7 @@ import keyword
 from collections.abc import Iterator
 
 from clearloop.controllers.routine import Input, Routine
+from clearloop.exports.lowering import lower
 from clearloop.exports.printer import (
     PLAIN,
     SPECIAL,
@@ -14,6 +15,8 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
+    about,
+    ascii_name,
     commented,
     folded,
     layer_functions,
@@ -21,6 +24,7 @@ from clearloop.exports.printer import (
     ring_key,
 )
 from clearloop.exports.spans import DOUBLE, Precision
+from clearloop.exports.targets import Files, Order, Target
 
 # The words of Python: operations, the small functions that total ones need, and names that are taken.
 
@@ -228,3 +232,13 @@ def _source(one: Input, names: Names) -> str:
     if one.default is None:
         return f"aims[{key}]"
     return f"aims.get({key}, memory.{names[one.variable]})"
+
+
+class Python(Target):
+    name, title, endings = "python", "Python", (".py",)
+    networks = True
+    verifier = "clearloop.verification.verdict:run_python"
+
+    def write(self, order: Order) -> Files:
+        text = python(lower(order.controller), about(order.controller, order.name))
+        return {f"{ascii_name(order.name)}.py": text}

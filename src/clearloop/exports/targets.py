@@ -1,72 +1,62 @@
-"""The languages that a controller can be exported to. A new one is a function and a line in the table."""
+"""What an export target promises, and the function that users call to export a controller.
 
-from collections.abc import Callable, Collection
+A new target is a file with a class that derives from `Target`, and a line in `registry.py`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import ClassVar
 
 from clearloop.controllers import Controller
 from clearloop.errors import ClearloopError, quoted
-from clearloop.exports.c import c_unit
-from clearloop.exports.javascript import javascript
-from clearloop.exports.latex import latex
-from clearloop.exports.lowering import lower
-from clearloop.exports.printer import about, ascii_name
-from clearloop.exports.python import python
 from clearloop.exports.spans import DOUBLE, PRECISIONS, Precision
-from clearloop.exports.structured_text import plcopen_xml, pous, structured_text
+from clearloop.registry import TARGETS
 
 Files = dict[str, str]
 """Texts by file name, the main one first."""
 
 
 @dataclass(frozen=True)
-class Target:
-    write: Callable[[Controller, str, Precision], Files]
-    """From a controller and the name of the export."""
-    networks: bool
-    """Whether it takes networks, which nobody wants to read."""
-    single: bool
-    """Whether it has single precision."""
-    vary: Callable[[Controller, str, Precision, frozenset[str]], Files] | None = None
-    """Writes it with options, where there are any."""
+class Order:
+    """What is to be exported, and how."""
+
+    controller: Controller
+    """with its limits and units"""
+    name: str
+    """of the export, as the user gave it; `printer.ascii_name` makes an identifier of it"""
+    precision: Precision
+    """of the numbers; always double for a target that has no single precision"""
+    options: frozenset[str]
+    """some of the target's"""
 
 
-def _c(controller: Controller, name: str, precision: Precision) -> Files:
-    unit, words = c_unit(lower(controller), name, precision), about(controller, name)
-    return {f"{unit.prefix}.c": unit.source(words), f"{unit.prefix}.h": unit.header(words)}
+class Target(ABC):
+    """A language that controllers are exported to. The class variables say what it can do."""
 
+    name: ClassVar[str]
+    """what users write: `export --to c`; small letters, digits and dashes"""
+    title: ClassVar[str]
+    """what people call it: "C" """
+    endings: ClassVar[tuple[str, ...]]
+    """of the file names, the main one first: (".c", ".h")"""
+    networks: ClassVar[bool] = False
+    """whether it takes networks, which nobody wants to read"""
+    single: ClassVar[bool] = False
+    """whether it has single precision"""
+    options: ClassVar[tuple[str, ...]] = ()
+    """what `export --with` can ask for"""
+    verifier: ClassVar[str] = ""
+    """the place of a function, "package.module:function", that takes a `clearloop.verification.Trial`, runs
+    the exported code on its test vectors, and gives the actions [N, A]; none: it cannot be verified"""
 
-def _javascript(controller: Controller, name: str, _: Precision) -> Files:
-    return {f"{ascii_name(name)}.mjs": javascript(lower(controller), about(controller, name))}
+    @abstractmethod
+    def write(self, order: Order) -> Files:
+        """The files of an export.
 
-
-def _python(controller: Controller, name: str, _: Precision) -> Files:
-    return {f"{ascii_name(name)}.py": python(lower(controller), about(controller, name))}
-
-
-def _latex(controller: Controller, name: str, _: Precision) -> Files:
-    return {f"{ascii_name(name)}.tex": latex(controller)}
-
-
-def _structured_text(
-    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
-) -> Files:
-    return {f"{ascii_name(name)}.st": structured_text(pous(controller, name, precision, options))}
-
-
-def _plcopen(
-    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
-) -> Files:
-    return {f"{ascii_name(name)}.xml": plcopen_xml(pous(controller, name, precision, options))}
-
-
-TARGETS: dict[str, Target] = {
-    "c": Target(_c, networks=True, single=True),
-    "st": Target(_structured_text, networks=False, single=True, vary=_structured_text),
-    "plcopen": Target(_plcopen, networks=False, single=True, vary=_plcopen),
-    "javascript": Target(_javascript, networks=True, single=False),
-    "python": Target(_python, networks=True, single=False),
-    "latex": Target(_latex, networks=False, single=False),
-}
+        Raises:
+            ClearloopError: this controller cannot be exported to this target; the message says why.
+        """
 
 
 def export(
@@ -77,12 +67,17 @@ def export(
     precision: str = DOUBLE.name,
     options: Collection[str] = (),
 ) -> Files:
-    """The controller as source code: texts by file name.
+    """The controller as source code: texts by file name, the main file first.
 
-    `to`: c, st, plcopen, javascript, python or latex. `name`: of the files, and of what they define.
-    `precision`: double, or single for C, st and plcopen. `options`: of PIDs, for st and plcopen
-    (`structured_text/options.py`). Limits and units are the controller's: `controller.for_task(task)` gives
-    it a task's.
+    Args:
+        controller: its limits and units are written, too; `controller.for_task(task)` gives it a task's.
+        to: the name of a target: c, st, plcopen, javascript, python, latex, or one of another package.
+        name: of the files, and of what they define.
+        precision: double; or single, where the target has it (C, st, plcopen).
+        options: what is to be added, where the target has options (PIDs in st and plcopen).
+
+    Raises:
+        ClearloopError: there is no such target, or it cannot express this controller.
     """
     target = find_target(to)
     if precision not in PRECISIONS:
@@ -94,23 +89,23 @@ def export(
             f"a controller of kind '{controller.kind}' cannot be exported: it plans with its model"
         )
     if not target.networks and not controller.readable:
-        can = ", ".join(key for key, one in TARGETS.items() if one.networks)
+        can = ", ".join(one.name for one in TARGETS.working() if one.networks)
         raise ClearloopError(
             f"a controller of kind '{controller.kind}' cannot be exported to {to}; networks can be to: {can}"
         )
     check_limits(controller, PRECISIONS[precision])
-    if options:
-        if target.vary is None:
-            can = ", ".join(key for key, one in TARGETS.items() if one.vary)
-            raise ClearloopError(f"--with {min(options)}: {to} has no options: export to {can}")
-        return target.vary(controller, name, PRECISIONS[precision], frozenset(options))
-    return target.write(controller, name, PRECISIONS[precision])
+    if options and not target.options:
+        can = ", ".join(one.name for one in TARGETS.working() if one.options)
+        raise ClearloopError(f"--with {min(options)}: {to} has no options: export to {can}")
+    for option in sorted({*options} - {*target.options}):
+        raise ClearloopError(f"--with {option}: unknown; there is {', '.join(target.options)}")
+    return target.write(Order(controller, name, PRECISIONS[precision], frozenset(options)))
 
 
-def find_target(to: str) -> Target:
-    if to not in TARGETS:
-        raise ClearloopError(f"no export to {quoted(to)}; expected one of: {', '.join(TARGETS)}")
-    return TARGETS[to]
+def find_target(name: str) -> Target:
+    """The target of this name; an error with a suggestion if there is none."""
+    found: type[Target] = TARGETS.find(name)
+    return found()
 
 
 def check_limits(controller: Controller, precision: Precision) -> None:

@@ -20,7 +20,7 @@ from clearloop.figures.style import (
     penalty_panels,
     with_unit,
 )
-from clearloop.methods.registry import METHODS
+from clearloop.registry import METHODS
 from clearloop.runs.learning import Course, Progress
 from clearloop.task import Task
 

@@ -45,9 +45,18 @@ class Mark(NamedTuple):
     marker: str
 
 
-_MARKS = tuple(
-    map(Mark, (BLUE, GREEN, ORANGE, PURPLE, RED, SKY, BLACK, GREY), ("o", "D", "s", "^", "v", "P", "X", "*"))
+_MARKS = (
+    Mark(BLUE, "o"),
+    Mark(GREEN, "D"),
+    Mark(ORANGE, "s"),
+    Mark(PURPLE, "^"),
+    Mark(BLACK, "X"),
+    Mark(GREY, "h"),
+    Mark(RED, "v"),
+    Mark(SKY, "P"),
+    Mark(GREY, "*"),
 )
+"""In the order of the methods in `registry.py`; the page of the studio has the same in `marks.js`."""
 
 
 def marks(names: Iterable[str], known: Iterable[str] = ()) -> dict[str, Mark]:

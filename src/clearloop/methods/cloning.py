@@ -24,6 +24,8 @@ from clearloop.networks import Network, Training, train
 @dataclass(frozen=True, kw_only=True)
 class Cloning(Method):
     name: ClassVar[str] = "cloning"
+    title: ClassVar[str] = "Cloning"
+    gives: ClassVar[str] = "the logged law"
     needs_model: ClassVar[bool] = True
 
     hidden: int = 10

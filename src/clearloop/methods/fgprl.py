@@ -12,7 +12,7 @@ import numpy as np
 from clearloop.controllers import Fuzzy
 from clearloop.kernels.layout import FUZZY, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds
-from clearloop.methods.method import Method, Problem
+from clearloop.methods.method import Column, Method, Problem
 from clearloop.search.gp.genome import GP, Genome
 from clearloop.search.gp.rules import Premise, Rules
 
@@ -20,6 +20,11 @@ from clearloop.search.gp.rules import Premise, Rules
 @dataclass(frozen=True, kw_only=True)
 class FGPRL(Method):
     name: ClassVar[str] = "fgprl"
+    title: ClassVar[str] = "FGPRL"
+    gives: ClassVar[str] = "fuzzy rules"
+    section: ClassVar[str] = "3.7"
+    columns: ClassVar[tuple[Column, ...]] = (Column("fgprl", "FGPRL", 8, "1.814 ± 0.003", "2.798 ± 0.006"),)
+    effort: ClassVar[float] = 6.5
 
     gp: GP = GP(islands=(21, 31, 41, 53, 21, 31, 41, 53))
     rounds: Rounds = Rounds()

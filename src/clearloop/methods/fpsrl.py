@@ -13,7 +13,7 @@ from clearloop.controllers import Fuzzy
 from clearloop.controllers.fuzzy import NARROWEST
 from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import FUZZY, Policies
-from clearloop.methods.method import Method, Problem
+from clearloop.methods.method import Column, Method, Problem
 from clearloop.methods.swarm import Form, Stages, Swarming, rounded
 
 CENTRES = 2.5
@@ -26,6 +26,10 @@ ALPHAS = (1.0, 100.0)
 @dataclass(frozen=True, kw_only=True)
 class FPSRL(Method):
     name: ClassVar[str] = "fpsrl"
+    title: ClassVar[str] = "FPSRL"
+    gives: ClassVar[str] = "fuzzy rules"
+    section: ClassVar[str] = "3.6"
+    columns: ClassVar[tuple[Column, ...]] = (Column("fpsrl", "FPSRL", 7, "1.819 ± 0.005", "2.69 ± 0.03"),)
 
     rules: tuple[int, ...] = (2, 4, 6)
     """how many for each action; every count has a search of its own"""

@@ -12,7 +12,7 @@ from clearloop.expression import OPERATIONS, to_text
 from clearloop.expression.nodes import VARIABLE
 from clearloop.kernels.layout import PROGRAM, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds
-from clearloop.methods.method import Method, Problem
+from clearloop.methods.method import Column, Method, Problem
 from clearloop.search.gp.formulas import Formulas
 from clearloop.search.gp.genome import GP, Genome
 
@@ -20,6 +20,10 @@ from clearloop.search.gp.genome import GP, Genome
 @dataclass(frozen=True, kw_only=True)
 class GPRL(Method):
     name: ClassVar[str] = "gprl"
+    title: ClassVar[str] = "GPRL"
+    gives: ClassVar[str] = "equations"
+    section: ClassVar[str] = "3.7"
+    columns: ClassVar[tuple[Column, ...]] = (Column("gprl", "GPRL", 9, "1.88 ± 0.02", "2.71 ± 0.03"),)
 
     functions: tuple[str, ...] = (
         "add", "sub", "mul", "div", "min", "max", "abs", "tanh", "clip", "if", "lt", "gt", "and", "or",

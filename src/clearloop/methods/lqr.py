@@ -21,7 +21,7 @@ from clearloop.data import Batch
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.expression import significant
 from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, find_process_variables, identify
-from clearloop.methods.method import Candidate, Method, Problem, Search, State
+from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State
 from clearloop.task import Task
 
 DIGITS = 6  # of a gain
@@ -41,6 +41,12 @@ class LQR(Method):
     """weight of an action at its limits against a process variable at its size, where r does not say"""
 
     name: ClassVar[str] = "lqr"
+    title: ClassVar[str] = "LQR"
+    gives: ClassVar[str] = "linear"
+    section: ClassVar[str] = "3.1"
+    columns: ClassVar[tuple[Column, ...]] = (Column("lqr", "LQR", 1, "2.23", "3.01"),)
+    effort: ClassVar[float] = 0.1
+    grows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_range(self, "q", 0, 1e30)

@@ -21,6 +21,7 @@ from clearloop.kernels.layout import Job, Policies
 from clearloop.plants.plant import task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.programs import Features
+from clearloop.registry import METHODS
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -177,15 +178,52 @@ class Search(ABC):
     def restore(self, state: State) -> None: ...
 
 
+class Column(NamedTuple):
+    """A column of the table that `bench` makes, as in Table 1 of the paper."""
+
+    name: str
+    """of the method, or of the controller that it keeps beside its front: `nfq-last`"""
+    title: str
+    """the heading"""
+    place: int | None = None
+    """in the paper's table, from the left; None: not there, so it stands after those"""
+    model: str = ""
+    """the paper's penalty on its model ± standard error, from starts that the paper does not state"""
+    system: str = ""
+    """the paper's penalty on the plant ± standard error"""
+
+
 class Method(ABC):
-    """One way to get controllers from a batch. A frozen dataclass: it is its own configuration."""
+    """One way to get controllers from a batch. A frozen dataclass: it is its own configuration.
+
+    The class variables say what lists, tables and time estimates need to know about it.
+    """
 
     name: ClassVar[str]
+    """what users write: `learn --method gprl`; small letters, digits and dashes"""
+    title: ClassVar[str]
+    """what people call it: "GPRL" """
+    gives: ClassVar[str] = ""
+    """the controllers that it finds, in a word or two: "equations" """
+    section: ClassVar[str] = ""
+    """of the paper, where it is described there: "3.7" """
+    columns: ClassVar[tuple[Column, ...]] = ()
+    """of the table; `bench` uses by default the methods that have a place in the paper's"""
+    effort: ClassVar[float] = 4.0
+    """minutes of one core, on the cart-pole with the standard budget; for time estimates"""
+    grows: ClassVar[bool] = True
+    """whether it searches longer with a larger budget"""
     needs_model: ClassVar[bool] = False
     """whether it asks more of the problem than penalties, so that it cannot search on the batch alone"""
 
     @abstractmethod
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Search: ...
+
+
+def find_method(name: str) -> type[Method]:
+    """The method of this name; an error with a suggestion if there is none."""
+    found: type[Method] = METHODS.find(name)
+    return found
 
 
 # How a signal oscillates: from its turning points, wherever its middle may be.

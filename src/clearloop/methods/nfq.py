@@ -22,7 +22,7 @@ from clearloop.controllers import GreedyQ, encode
 from clearloop.controllers.network import MOST_CHOICES
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.evaluation.q_evaluation import Experience, as_errors, experience, total, with_mirror_image
-from clearloop.methods.method import Candidate, Method, Problem, Search, State
+from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State
 from clearloop.networks import Network, Scaling
 from clearloop.networks.network import ACTIVATIONS
 from clearloop.surrogate.steps import Steps
@@ -49,6 +49,15 @@ class NFQ(Method):
     """what a squared weight costs; without it weights grow from fit to fit, and Q becomes ever steeper"""
 
     name: ClassVar[str] = "nfq"
+    title: ClassVar[str] = "NFQ"
+    gives: ClassVar[str] = "value network"
+    section: ClassVar[str] = "3.3"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("nfq-last", "NFQ last", 4, "15.0 ± 1.0", "15.5 ± 0.9"),
+        Column("nfq-selected", "NFQ selected", 5, "2.71 ± 0.04", "5.4 ± 0.2"),
+    )
+    effort: ClassVar[float] = 3.0
+    grows: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ from clearloop.data.log import usual_setpoints
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.expression import significant
 from clearloop.methods.linear_model import find_process_variables, identify, pair_loops
-from clearloop.methods.method import Candidate, Laboratory, Method, Problem, Search, State, Trial
+from clearloop.methods.method import Candidate, Column, Laboratory, Method, Problem, Search, State, Trial
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.search.pso import PSO, Swarm
 
@@ -177,6 +177,11 @@ class PID(Method):
     """that each particle is tried from"""
 
     name: ClassVar[str] = "pid"
+    title: ClassVar[str] = "PID"
+    section: ClassVar[str] = "3.2"
+    columns: ClassVar[tuple[Column, ...]] = (Column("pid", "PID", 2, "2.03", "3.04"),)
+    effort: ClassVar[float] = 0.3
+    grows: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from clearloop.arrays import Floats
 from clearloop.controllers import NetworkController
 from clearloop.errors import check_range
 from clearloop.kernels.layout import NETWORK, TANH, Policies
-from clearloop.methods.method import Method, Problem
+from clearloop.methods.method import Column, Method, Problem
 from clearloop.methods.swarm import Form, Stages, Swarming, rounded
 
 WEIGHTS = 5.0
@@ -24,6 +24,11 @@ WEIGHTS = 5.0
 @dataclass(frozen=True, kw_only=True)
 class PSONN(Method):
     name: ClassVar[str] = "psonn"
+    title: ClassVar[str] = "PSONN"
+    gives: ClassVar[str] = "network"
+    section: ClassVar[str] = "3.5"
+    columns: ClassVar[tuple[Column, ...]] = (Column("psonn", "PSONN", 6, "1.833 ± 0.002", "2.831 ± 0.003"),)
+    effort: ClassVar[float] = 3.5
 
     hidden: tuple[int, ...] = (10,)
     """neurons in each hidden layer"""

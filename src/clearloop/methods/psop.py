@@ -15,7 +15,7 @@ from clearloop.controllers.planner import MOST
 from clearloop.errors import check_range
 from clearloop.evaluation import evaluate
 from clearloop.evaluation.planning import pilot_of, with_model
-from clearloop.methods.method import Candidate, Method, Problem, Search, State
+from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State
 from clearloop.task import Task
 
 RUN = ".."  # from where a run keeps its controllers
@@ -39,6 +39,12 @@ class PSOP(Method):
     """starts of the trial"""
 
     name: ClassVar[str] = "pso-p"
+    title: ClassVar[str] = "PSO-P"
+    gives: ClassVar[str] = "planner"
+    section: ClassVar[str] = "3.4"
+    columns: ClassVar[tuple[Column, ...]] = (Column("pso-p", "PSO-P", 3, "1.254 ± 0.001", "4.20 ± 0.04"),)
+    effort: ClassVar[float] = 1.6
+    grows: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -21,7 +21,6 @@ from clearloop.figures.rules import draw_rules, ranges_of
 from clearloop.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, as_image
 from clearloop.figures.trajectories import Outcomes, draw_start_maps, draw_trajectories
 from clearloop.files import whole_file
-from clearloop.methods.registry import METHODS
 from clearloop.pages.formulas import typeset
 from clearloop.pages.sentences import (
     beware,
@@ -37,6 +36,7 @@ from clearloop.pages.sentences import (
     with_error,
 )
 from clearloop.plants.scenarios import Scenarios
+from clearloop.registry import METHODS
 from clearloop.runs import Entry, Front, Ledger, RunDirectory, Trusted, read_trust
 from clearloop.runs.directory import changed_settings, settings_of
 from clearloop.runs.learning import read_tuning

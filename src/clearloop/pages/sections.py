@@ -19,7 +19,7 @@ from clearloop.diagnosis import Diagnosis, Linearisation, Margins, Mode, diagnos
 from clearloop.diagnosis.terms import Experience
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
-from clearloop.exports import TARGETS, export
+from clearloop.exports import export
 from clearloop.expression.pieces import Piece, Pieces
 from clearloop.figures.style import SETTINGS
 from clearloop.figures.trajectories import Outcomes, draw_start_maps
@@ -28,6 +28,7 @@ from clearloop.methods.lqr import LQR, Design, design
 from clearloop.numbers import MINUS, number, quantity
 from clearloop.pages.sentences import percent, with_error
 from clearloop.plants.scenarios import Scenarios
+from clearloop.registry import TARGETS
 from clearloop.runs import RunDirectory
 from clearloop.runs.front import judging_starts
 from clearloop.surrogate import Surrogate

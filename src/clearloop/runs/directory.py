@@ -23,7 +23,7 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_json, read_text, whole_file
 from clearloop.methods import Method
-from clearloop.methods.registry import find_method
+from clearloop.methods.method import find_method
 from clearloop.task import Task
 
 Status = Literal["running", "interrupted", "refused", "finished"]

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from clearloop.errors import ClearloopError
-from clearloop.methods.registry import find_method
+from clearloop.methods.method import find_method
+from clearloop.registry import METHODS
 from clearloop.studio.guarding import CommandMessage, Name, RefusedError, Seed
 from clearloop.studio.library import Batches, Catalog, Runs
 
@@ -41,6 +42,14 @@ class Wish(CommandMessage):
     seed: Seed = 0
     force: bool = False
     """search even if the data cannot support a controller"""
+
+
+def list_methods() -> list[dict[str, str]]:
+    """What `GET /api/state` says of the methods: `name` and, for people, `title`."""
+    return [
+        {"name": method.name, "title": f"{method.title} ({method.gives})" if method.gives else method.title}
+        for method in METHODS.working()
+    ]
 
 
 def parse_wish(text: bytes) -> Wish:

@@ -29,7 +29,7 @@ from clearloop.studio.guarding import (
     RefusedError,
     checked_name,
 )
-from clearloop.studio.learning import Learner, parse_wish
+from clearloop.studio.learning import Learner, list_methods, parse_wish
 from clearloop.studio.library import Batches, Catalog, Runs
 from clearloop.studio.live import TRY_AGAIN_LATER, Live
 from clearloop.studio.session import Session
@@ -94,7 +94,12 @@ class Studio:
     async def state(self, request: Request) -> Response:  # noqa: ARG002
         tasks = await to_thread.run_sync(self.catalog.describe)
         return JSONResponse(
-            {"version": clearloop.__version__, "tasks": tasks, "default_task": self.catalog.first}
+            {
+                "version": clearloop.__version__,
+                "tasks": tasks,
+                "default_task": self.catalog.first,
+                "methods": await to_thread.run_sync(list_methods),
+            }
         )
 
     async def list_runs(self, request: Request) -> Response:  # noqa: ARG002

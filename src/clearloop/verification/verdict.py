@@ -20,15 +20,16 @@ from clearloop.data import Batch
 from clearloop.data.log import setpoint_rows
 from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import lower
-from clearloop.exports.spans import PRECISIONS
-from clearloop.exports.targets import Files, export
+from clearloop.exports.spans import PRECISIONS, Precision
+from clearloop.exports.targets import export, find_target
 from clearloop.expression import Variable
 from clearloop.files import whole_file
+from clearloop.registry import TARGETS, resolve
 from clearloop.task import Task
 from clearloop.verification.bench import FLAGS, c_bench, plc_bench, vectors_csv
 from clearloop.verification.bounds import Inputs
 from clearloop.verification.st import Block
-from clearloop.verification.vectors import Amount, Episode, expect, rounded, vectors
+from clearloop.verification.vectors import Amount, Episode, Expectation, expect, rounded, vectors
 
 # Runs exported Structured Text on test vectors: the file is read and interpreted, as a PLC would do it.
 
@@ -37,7 +38,9 @@ _SECTIONS = {"inputVars": "VAR_INPUT", "outputVars": "VAR_OUTPUT", "localVars": 
 
 
 def run_structured_text(trial: "Trial") -> NDArray[np.float64]:
-    """[N, A]."""
+    """[N, A]. The bench for the PLC is written beside the block."""
+    bench = plc_bench(trial.controller, trial.routine, trial.name, trial.precision, trial.expectation)
+    trial.write(f"{Path(trial.main).stem}_bench.st", bench)
     text = (trial.folder / trial.main).read_text(encoding="utf-8")
     return run_text(text, trial.routine, trial.episodes)
 
@@ -109,19 +112,34 @@ LONGEST = 600  # seconds
 Actions = NDArray[np.float64]  # [N, A]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
-    """An export in a folder, with its test bench."""
+    """An export that stands in a folder, with its test vectors beside it: what a target's verifier runs."""
 
     folder: Path
     files: Sequence[str]
-    """Names of the export's files, the main one first."""
+    """names of the export's files, the main one first; `vectors.csv` is there, too"""
+    controller: Controller
     routine: Routine
-    episodes: Sequence[Episode]
+    name: str
+    """of the export, as the user gave it"""
+    precision: Precision
+    expectation: Expectation
+    """the test vectors, and the actions that are expected"""
 
     @property
     def main(self) -> str:
         return self.files[0]
+
+    @property
+    def episodes(self) -> Sequence[Episode]:
+        """The test vectors: for each episode and step, the value of each input."""
+        return self.expectation.episodes
+
+    def write(self, file: str, text: str) -> None:
+        """Put a file, such as a test bench, beside the export."""
+        with whole_file(self.folder / file) as opened:
+            opened.write(text.encode())
 
 
 _NODE = """
@@ -149,6 +167,7 @@ print(json.dumps(rows))
 
 def run_c(trial: Trial) -> Actions:
     """With the bench that the engineer gets."""
+    trial.write(*c_bench(trial.routine, trial.name, trial.precision, trial.expectation.tolerance))
     compiler = _tool("gcc", "cc", "clang")
     stem = Path(trial.main).stem
     sources = [f"{stem}.c", f"{stem}_bench.c"]
@@ -167,15 +186,6 @@ def run_javascript(trial: Trial) -> Actions:
 
 def run_python(trial: Trial) -> Actions:
     return _scripted([sys.executable, "-I", "-c", _PYTHON, str(trial.folder.resolve() / trial.main)], trial)
-
-
-RUNNERS: dict[str, Callable[[Trial], Actions]] = {
-    "c": run_c,
-    "st": run_structured_text,
-    "plcopen": run_plcopen,
-    "javascript": run_javascript,
-    "python": run_python,
-}
 
 
 def _scripted(command: list[str], trial: Trial) -> Actions:
@@ -249,24 +259,23 @@ def verify(
 
     `log`: episodes of inputs to try first; their sizes are those of the random ones.
     """
-    if to not in RUNNERS:
-        raise ClearloopError(f"--to {to}: what is exported there does not run; verify: {', '.join(RUNNERS)}")
+    run = find_verifier(to)
     files = export(controller, to=to, name=name, precision=precision)
     exact, routine = PRECISIONS[precision], lower(controller)
     made = vectors(routine, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
     expectation = expect(controller, routine, [*(rounded(episode, exact) for episode in log), *made], exact)
-    bench: Files = {"vectors.csv": vectors_csv(routine, expectation)}
-    if to == "c":
-        file, text = c_bench(routine, name, exact, expectation.tolerance)
-        bench[file] = text
-    if to == "st":
-        bench[f"{Path(next(iter(files))).stem}_bench.st"] = plc_bench(
-            controller, routine, name, exact, expectation
-        )
-    for file, text in {**files, **bench}.items():
-        with whole_file(folder / file) as opened:
-            opened.write(text.encode())
-    found = RUNNERS[to](Trial(folder, list(files), routine, expectation.episodes))
+    trial = Trial(
+        folder=folder,
+        files=list(files),
+        controller=controller,
+        routine=routine,
+        name=name,
+        precision=exact,
+        expectation=expectation,
+    )
+    for file, text in {**files, "vectors.csv": vectors_csv(routine, expectation)}.items():
+        trial.write(file, text)
+    found = np.asarray(run(trial), dtype=float)
     if found.shape != expectation.actions.shape:
         raise ClearloopError(
             f"the exported code gave {len(found)} answers to {len(expectation.actions)} steps"
@@ -279,6 +288,27 @@ def verify(
         difference=expectation.difference(found),
         tolerance=expectation.tolerance,
     )
+
+
+def find_verifier(to: str) -> Callable[[Trial], Actions]:
+    """What runs the code of a target on test vectors.
+
+    Raises:
+        ClearloopError: the target does not say how its code is run, or that cannot be loaded.
+    """
+    target = find_target(to)
+    if not target.verifier:
+        can = ", ".join(one.name for one in TARGETS.working() if one.verifier)
+        raise ClearloopError(
+            f"--to {to}: {target.title} does not say how its code is run, so it cannot be verified; "
+            f"these can be: {can}"
+        )
+    try:
+        found: Callable[[Trial], Actions] = resolve(target.verifier)
+    except Exception as error:  # whatever another package does wrong
+        reason = f"{type(error).__name__}: {error}"
+        raise ClearloopError(f"--to {to}: {target.verifier} cannot be loaded: {reason}") from error
+    return found
 
 
 def _scales(log: Sequence[Episode]) -> dict[Variable, float]:

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import clearloop
+from clearloop.exports.printer import ascii_name
+from clearloop.exports.structured_text.printing import OPTIONS, pous
 from clearloop.exports.structured_text.writer import Declaration, Pou, Section, harmless
+from clearloop.exports.targets import Files, Order, Target
 
 NAMESPACE = "http://www.plcopen.org/xml/tc6_0201"
 XHTML = "http://www.w3.org/1999/xhtml"
@@ -83,3 +86,13 @@ def _variable(parent: Element, one: Declaration) -> None:
             _add(initial, "simpleValue", value=one.initial[0])
     if one.words:
         _words(variable, "documentation", harmless(one.words))
+
+
+class PLCopen(Target):
+    name, title, endings = "plcopen", "PLCopen XML", (".xml",)
+    single, options = True, OPTIONS
+    verifier = "clearloop.verification.verdict:run_plcopen"
+
+    def write(self, order: Order) -> Files:
+        units = pous(order.controller, order.name, order.precision, order.options)
+        return {f"{ascii_name(order.name)}.xml": plcopen_xml(units)}

@@ -21,7 +21,7 @@ from clearloop.controllers.routine import (
 )
 from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import lower
-from clearloop.exports.printer import about
+from clearloop.exports.printer import about, ascii_name
 from clearloop.exports.spans import Precision
 from clearloop.exports.structured_text.words import DIALECT, TEMPLATES, finished, real
 from clearloop.exports.structured_text.writer import (
@@ -35,6 +35,7 @@ from clearloop.exports.structured_text.writer import (
     split,
     to_text,
 )
+from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Call, Expression, Number, Variable, variables
 from clearloop.expression.nodes import READ_LIMIT
 
@@ -114,8 +115,6 @@ def varied(controller: Controller, routine: Routine, options: frozenset[str]) ->
 
 
 def _check(controller: Controller, options: frozenset[str]) -> None:
-    for option in sorted(options - {*OPTIONS}):
-        raise ClearloopError(f"--with {option}: unknown; there is {', '.join(OPTIONS)}")
     if not any(controller.loops()):
         raise ClearloopError(
             f"--with {min(options)}: this is for a controller of kind 'pid', not '{controller.kind}'"
@@ -270,3 +269,13 @@ def _function(name: str, precision: Precision) -> Pou:
         declarations=tuple(declarations),
         body=finished(template.body, precision),
     )
+
+
+class StructuredText(Target):
+    name, title, endings = "st", "Structured Text", (".st",)
+    single, options = True, OPTIONS
+    verifier = "clearloop.verification.verdict:run_structured_text"
+
+    def write(self, order: Order) -> Files:
+        units = pous(order.controller, order.name, order.precision, order.options)
+        return {f"{ascii_name(order.name)}.st": structured_text(units)}

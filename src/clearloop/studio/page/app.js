@@ -5,6 +5,7 @@ import { choices, put } from "./dom.js";
 import { Frames } from "./frames.js";
 import { Hand } from "./hand.js";
 import { Learn } from "./learn.js";
+import { know } from "./marks.js";
 import { complain } from "./notices.js";
 import { Play } from "./play.js";
 import { Runs } from "./runs.js";
@@ -28,6 +29,7 @@ class Studio {
 
   constructor(state) {
     this.state = state;
+    know(state.methods.map(({ name }) => name));
     this.panels = {
       play: new Play(place("play"), this), learn: new Learn(place("learn"), this),
       watch: new Watch(place("watch"), this), runs: new Runs(place("runs"), this),

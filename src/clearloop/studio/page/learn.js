@@ -5,11 +5,7 @@ import { button, choices, counted, make } from "./dom.js";
 import { Progress } from "./progress.js";
 import { announce, trying } from "./notices.js";
 
-const METHODS = {
-  gprl: "GPRL (equations)", fgprl: "FGPRL (fuzzy rules)", fpsrl: "FPSRL (fuzzy rules)", lqr: "LQR (linear)",
-  pid: "PID", psonn: "PSONN (network)", nfq: "NFQ (value network)", cloning: "cloning (of the log)",
-};
-const BUDGETS = { quick: "quick", standard: "standard" };
+const BUDGETS = ["quick", "standard"];
 const OWN = ""; // the task makes a batch
 
 const NONE = "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), "
@@ -46,9 +42,8 @@ export class Learn {
   }
 
   forget() {
-    const listed = (texts) => Object.entries(texts).map(([value, text]) => ({ value, text }));
-    choices(this.method, listed(METHODS));
-    choices(this.budget, listed(BUDGETS));
+    choices(this.method, this.studio.state.methods.map(({ name, title }) => ({ value: name, text: title })));
+    choices(this.budget, BUDGETS.map((name) => ({ value: name, text: name })));
   }
 
   async enter({ batch, run } = {}) {

@@ -7,14 +7,18 @@ const SHAPES = [
   ["#009e73", "M0-7L7 0L0 7L-7 0Z"],
   ["#e69f00", "M-5.500-5.500H5.500V5.500H-5.500Z"],
   ["#cc79a7", "M0-6.500L6.500 5.500H-6.500Z"],
+  ["#000000", "M-6-3.500L-3.500-6L0-2.500L3.500-6L6-3.500L2.500 0L6 3.500L3.500 6L0 2.500L-3.500 6L-6 3.500L-2.500 0Z"],
+  ["#666666", "M0-6.500L5.600-3.200V3.200L0 6.500L-5.600 3.200V-3.200Z"],
   ["#d55e00", "M0 6.500L6.500-5.500H-6.500Z"],
   ["#56b4e9", "M-2.500-7H2.500V-2.500H7V2.500H2.500V7H-2.500V2.500H-7V-2.500H-2.500Z"],
+  ["#666666", "M0-7L1.700-2.200L6.700-2.200L2.700 0.900L4.100 5.700L0 2.800L-4.100 5.700L-2.700 0.900L-6.700-2.200L-1.700-2.200Z"],
 ];
-const KNOWN = ["gprl", "fgprl", "fpsrl", "pid", "lqr", "psonn"];
+const known = []; // the names of the methods, as the server lists them
+
+export const know = (methods) => known.splice(0, known.length, ...methods);
 
 export const mark = (method) => {
-  const at = KNOWN.indexOf(method);
-  const [fill, d] = SHAPES[at < 0 ? SHAPES.length - 1 : at];
+  const [fill, d] = SHAPES[known.indexOf(method)] ?? SHAPES.at(-1);
   return draw("path", { d, fill });
 };
 

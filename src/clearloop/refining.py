@@ -20,12 +20,12 @@ from clearloop.expression import (
     Number,
     complexity,
     fold,
-    significant,
     simplify,
     to_text,
 )
 from clearloop.expression.nodes import postorder
 from clearloop.kernels.engine import roll_out
+from clearloop.numbers import significant
 from clearloop.plants.scenarios import Scenarios
 from clearloop.programs import Features
 from clearloop.surrogate import Surrogate

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clearloop.cli.show import print_front
-from clearloop.pages.sentences import headline, rounded
+from clearloop.pages.sentences import headline
 from clearloop.runs import Entry, Front, Judged, Known, RunDirectory
 from clearloop.runs.front import Before, Beside, Trusted
 
@@ -123,12 +123,6 @@ def test_it_fits_any_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     lines = printed(write(tmp_path, entries), width, capsys)
     assert max(len(line) for line in lines[:-1] if not line.startswith(("00", "no."))) <= width
     assert LONG.count("theta") == sum(line.count("theta") for line in lines) / 3
-
-
-def test_numbers_are_rounded_and_names_are_not() -> None:
-    assert rounded("x1*2.34567 + y_2.error - 10 + z[t-12]") == "x1*2.35 + y_2.error - 10 + z[t-12]"
-    assert rounded("0.99999*a - 12345.678*b + 1.5e-07*c") == "1*a - 12346*b + 1.5e-07*c"
-    assert rounded("if theta~-0.20001 then +0.9") == "if theta~-0.2 then +0.9"
 
 
 def test_a_planner_stands_beside_the_others_from_its_own_starts(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.cli.terminal import clock, progress, say, table, wrapped
+from clearloop.cli.terminal import progress, say, table, wrapped
 from clearloop.expression import to_text
 from tests.expression.strategies import expressions
 
@@ -96,7 +96,3 @@ def test_progress_that_goes_on_tells_the_time_from_its_own_pace(
         "Searching  100%  best 2",
         "Searching  100%  judging",
     ]
-
-
-def test_the_clock() -> None:
-    assert [clock(seconds) for seconds in (0, 59.4, 59.6, 3725)] == ["0:00", "0:59", "1:00", "62:05"]

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearloop.data import Batch
-from clearloop.explanation.explanation import percent
 from clearloop.explanation.fitting import measure
 from clearloop.explanation.signals import Signals
 from tests.explanation.planted import TANK
@@ -78,10 +77,3 @@ def test_what_is_left_is_that_of_laws_fitted_to_the_other_parts() -> None:
         left += float(np.sum((y - design @ gains)[parts == part] ** 2))
     assert moments.unexplained([0, 1]) == pytest.approx(left / np.sum((y - y.mean()) ** 2))
     assert moments.prune([0, 1]) == [0]
-
-
-@given(st.floats(0, 1))
-def test_a_share_is_never_rounded_to_all_or_nothing(share: float) -> None:
-    said = percent(share)
-    assert (said == "100 %") == (share >= 1 - 5e-9)
-    assert (said == "0 %") == (share < 5e-9)

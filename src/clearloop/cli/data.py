@@ -7,6 +7,7 @@ import typer
 
 from clearloop.cli.options import Json, Seed, TaskName, print_json
 from clearloop.errors import ClearloopError
+from clearloop.numbers import careful_percent
 
 if TYPE_CHECKING:
     from clearloop.explanation import Account
@@ -162,7 +163,7 @@ def explain(
 
 def _say_account(account: "Account") -> None:
     from clearloop.cli.terminal import say, table
-    from clearloop.explanation.explanation import formula, percent
+    from clearloop.explanation.explanation import formula
 
     say(account.verdict)
     if account.chosen == "law":
@@ -173,5 +174,5 @@ def _say_account(account: "Account") -> None:
         for note in account.notes():
             say(f"    {note}")
     if len(account.tried) > 1:
-        say("    tried: " + ", ".join(f"{kind} {percent(share)}" for kind, share in account.tried))
+        say("    tried: " + ", ".join(f"{kind} {careful_percent(share)}" for kind, share in account.tried))
     say(account.advice)

@@ -23,6 +23,7 @@ from clearloop.cli.options import (
 )
 from clearloop.cli.terminal import progress, say
 from clearloop.errors import ClearloopError
+from clearloop.numbers import estimate, percent
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -162,10 +163,10 @@ def evaluate(
     if as_json:
         print_json(result.to_dict())
         return
-    se = f" ± {result.standard_error:.3f}" if result.penalties.shape[1] > 1 else ""
+    penalty = estimate(result.penalty, result.standard_error)
     where = "plant" if result.on == "system" else f"model, mean of {result.penalties.shape[0]}"
-    typer.echo(f"penalty   {result.penalty:.3f}{se}   (on the {where}, {result.penalties.shape[1]:,} starts)")
-    typer.echo(f"failures  {result.failures:.1%}")
+    typer.echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
+    typer.echo(f"failures  {percent(result.failures)}")
 
 
 def _situations(text: str, task: "Task", run: Path | None) -> "Scenarios | NDArray[float64] | int":

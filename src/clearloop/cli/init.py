@@ -10,6 +10,7 @@ import typer
 
 from clearloop.cli.options import Json, print_json
 from clearloop.errors import ClearloopError
+from clearloop.numbers import counted
 
 if TYPE_CHECKING:
     from clearloop.data.drafting import Plan, Wishes
@@ -126,7 +127,7 @@ def init(
 
     Example: clearloop init log.csv --action valve --setpoint level=1.5 --goal "level within 0.05"
     """
-    from clearloop.cli.terminal import count, say, table
+    from clearloop.cli.terminal import say, table
     from clearloop.data import check, read
     from clearloop.data.drafting import Wishes, draft, make_plan, remember
     from clearloop.data.survey import guess_roles, survey
@@ -165,8 +166,8 @@ def init(
     with whole_file(target) as file:
         file.write(text.encode())
     computed = sum(state.formula is not None for state in task.states.values())
-    states = count(len(task.states), "state") + f" ({computed} computed)" * (computed > 0)
-    say(f"Task   {target}: {states}, {count(len(task.actions), 'action')}, dt = {task.dt:g} s")
+    states = counted(len(task.states), "state") + f" ({computed} computed)" * (computed > 0)
+    say(f"Task   {target}: {states}, {counted(len(task.actions), 'action')}, dt = {task.dt:g} s")
     say(f"Next   read it; then clearloop data check {log} --task {target}")
 
 

@@ -18,9 +18,10 @@ from clearloop.cli.model import (
 from clearloop.cli.options import Data, Json, Seed, answer, configure, in_words, parse_budget, print_json
 from clearloop.cli.report import make_report
 from clearloop.cli.show import front_document, how_to_resume, print_front
-from clearloop.cli.terminal import InterruptedRunError, clock, count, say
+from clearloop.cli.terminal import InterruptedRunError, say
 from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.files import file_name
+from clearloop.numbers import clock, counted
 
 if TYPE_CHECKING:
     from clearloop.data import Batch
@@ -69,7 +70,9 @@ def _carry_out(
     typer.echo(f"Batch      {batch!r}", err=err)
     surrogate = _surrogate(run, request, task, batch, ledger)
     quality = _quality(run, surrogate, batch)
-    typer.echo(f"Surrogate  {count(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
+    typer.echo(
+        f"Surrogate  {counted(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err
+    )
     if quality["verdict"] != "good":
         print_reasons(quality, err=err)
     _trust(run, request, task, batch, surrogate, force)
@@ -88,7 +91,7 @@ def _carry_out(
                 continue
             results.append(result)
             took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
-            found = count(len(result.points), "controller")
+            found = counted(len(result.points), "controller")
             steps = "model" if request.value == "model" else "logged"
             typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
     if not results:

@@ -14,8 +14,8 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
-from clearloop.cli.terminal import count, progress, say, table
-from clearloop.pages.sentences import format_penalty, percent
+from clearloop.cli.terminal import progress, say, table
+from clearloop.numbers import counted, format_penalty, percent, signed_estimate
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
@@ -111,8 +111,10 @@ def _print(
     table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
     typer.echo()
     share = f" ({100 * found.extra / found.before:+.2f} %)" if found.before > 0 else ""
-    judges = f"{starts:,} starts and {count(models, 'model')} that no search saw"
-    say(f"Cost       {found.extra:+.4f} ± {found.extra_error:.4f}{share} on {judges}", indent=" " * 11)
+    judges = f"{starts:,} starts and {counted(models, 'model')} that no search saw"
+    say(
+        f"Cost       {signed_estimate(found.extra, found.extra_error, 4)}{share} on {judges}", indent=" " * 11
+    )
     if tested:
         before, after = tested
         said = f"{format_penalty(before.penalty)} before, {format_penalty(after.penalty)} now"

@@ -12,9 +12,10 @@ import typer
 
 from clearloop.cli.export import read_controller
 from clearloop.cli.options import Json, Run, controller_file, print_json
-from clearloop.cli.terminal import count, say, table, wrapped
+from clearloop.cli.terminal import say, table, wrapped
 from clearloop.errors import ClearloopError
-from clearloop.pages.sentences import beware, compared, format_penalty, headline, kept, planned, rounded
+from clearloop.numbers import counted, format_penalty, percent, shorten_numbers
+from clearloop.pages.sentences import beware, compared, headline, kept, planned
 
 if TYPE_CHECKING:
     from clearloop.bench.table import Row
@@ -117,8 +118,8 @@ def _print_table(front: "Front", actions: dict[str, Any]) -> None:
             typer.echo(entry.method)
         figures = [entry.controller, str(entry.complexity), format_penalty(entry.penalty_model)]
         if entry.penalty_system is not None and entry.failures_system is not None:
-            figures += [format_penalty(entry.penalty_system), f"{100 * entry.failures_system:.1f} %"]
-        _print_row([*figures, rounded(entry.formula)], "  <-\0pick" if i == front.pick else "")
+            figures += [format_penalty(entry.penalty_system), percent(entry.failures_system)]
+        _print_row([*figures, shorten_numbers(entry.formula)], "  <-\0pick" if i == front.pick else "")
 
 
 def _print_row(cells: list[str], mark: str) -> None:
@@ -166,7 +167,7 @@ def print_bench(run: "RunDirectory", as_json: bool) -> None:
         typer.echo()
     failed = sum(row.penalty_model is None for row in rows)
     if failed:
-        typer.echo(f"Failed     {count(failed, 'experiment')}: table.md says why")
+        typer.echo(f"Failed     {counted(failed, 'experiment')}: table.md says why")
     typer.echo(f"Table      {run.path / 'table.md'}: also which method is better, and how sure that is")
 
 
@@ -182,7 +183,7 @@ def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
         failures = [row.failures_system for row in mine if row.failures_system is not None]
         paper = [figure.partition(" ")[0] for figure in PAPER.get(method, ("", ""))] if in_paper else []
         figures = [str(model), *paper[:1], str(system), *paper[1:]]
-        lines.append([method, *figures, f"{100 * mean(failures):.1f} %" if failures else "", str(done)])
+        lines.append([method, *figures, percent(mean(failures)) if failures else "", str(done)])
     paper_titles = ["paper"] if in_paper else []
     titles = ["method", "model", *paper_titles, "plant", *paper_titles, "failures", "n"]
     table(titles, lines, right=range(1, len(titles)))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from clearloop.errors import ClearloopError
+from clearloop.numbers import clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -128,14 +129,3 @@ class TimeLeft:
         if not done_at_first < share < 1:
             return ""
         return f", {clock((now - begun) * (1 - share) / (share - done_at_first))} left"
-
-
-def count(number: int, what: str) -> str:
-    """`1 model`, `3 models`."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def clock(seconds: float) -> str:
-    """`1:05`, in minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"

@@ -9,6 +9,7 @@ import numpy as np
 from clearloop.arrays import Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
+from clearloop.numbers import counted, rough_percent
 from clearloop.task import Task
 
 # A log as signals in time: scaled columns, and how far back each row can look without a break.
@@ -308,7 +309,7 @@ def _memory(sight: Sight, task: Task) -> Iterator[Finding]:
             rows for rows, some in zip(tried, left, strict=True) if some[state] <= NEARLY * left[-1][state]
         )
         before, after = (
-            f"{100 * (1 - max(float(share), 0.0)):.3g} %" for share in (left[0][state], left[-1][state])
+            rough_percent(1 - max(float(share), 0.0)) for share in (left[0][state], left[-1][state])
         )
         what = (
             f"{task.predicted[state]} depends on what was before: with history = {rows}, a linear model "
@@ -346,7 +347,7 @@ def _action(sight: Sight, task: Task, i: int, name: str) -> Iterator[Finding]:
 
 def _without_effect(name: str, lags: int) -> Finding:
     what = (
-        f"{name} has no effect on any state within {lags} step{'s' * (lags > 1)}, not more than chance would "
+        f"{name} has no effect on any state within {counted(lags, 'step')}, not more than chance would "
         "show; check that it is what the plant received, log larger moves of it, or the states that it moves"
     )
     return Finding("problem", "no-effect", what, {"name": name, "steps": lags})

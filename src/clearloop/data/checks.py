@@ -12,6 +12,7 @@ from clearloop.data.excitation import check_excitation
 from clearloop.data.findings import Finding, Report
 from clearloop.data.log import Log, count_failing, last_rows, summarize
 from clearloop.data.resampling import check_sampling
+from clearloop.numbers import rough_percent
 from clearloop.task import Task
 from clearloop.task.tables import Action, to_levels
 
@@ -243,8 +244,8 @@ def _repeated(rows: Floats, episodes: Ints) -> Iterator[Finding]:
     share = float(alone.mean()) if len(alone) else 0.0
     if share > REPEATED:
         what = (
-            f"{100 * share:.2g} % of the rows repeat the row before; drop them if they were logged twice, or "
-            "choose a dt at which all sensors are read anew"
+            f"{rough_percent(share, 2)} of the rows repeat the row before; drop them if they were logged "
+            "twice, or choose a dt at which all sensors are read anew"
         )
         yield Finding("warning", "repeated-rows", what, {"share": share})
 

@@ -15,6 +15,7 @@ from clearloop.data.findings import Report
 from clearloop.data.resampling import REGULAR, USUAL_GAP
 from clearloop.data.survey import Column, Guess, Role, intervals, memory, outward, sensible, time_unit
 from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.numbers import significant
 from clearloop.task.tables import SECONDS
 
 
@@ -460,5 +461,5 @@ def _text(text: str) -> str:
 
 def _written(value: float) -> str:
     """As short as it is exact, and a float in TOML."""
-    short = float(f"{value:.12g}")
+    short = significant(value, 12)
     return repr(short if abs(short - value) <= 1e-15 * abs(value) else value)

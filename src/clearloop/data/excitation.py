@@ -10,6 +10,7 @@ from clearloop.data.causality import Course, Lags, influence, lagged
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
 from clearloop.expression import variables
+from clearloop.numbers import rough_percent
 from clearloop.task import Task
 from clearloop.task.tables import Action, to_levels
 
@@ -54,7 +55,7 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
         return
     numbers = {"name": name, "explained": law.explained}
     causes = "states and setpoints" if course.setpoints.size else "states"
-    size = f"a law of the {causes} explains {100 * law.explained:.4g} % of it"
+    size = f"a law of the {causes} explains {rough_percent(law.explained, 4)} of it"
     changes = int(np.count_nonzero(np.any(np.diff(course.setpoints, axis=0), axis=1)))
     if changes >= FEW_CHANGES and _best(alone, values, rows, course, i) is None:
         what = (
@@ -229,7 +230,7 @@ def _saturated(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
         share = float(np.mean(np.abs(values - limit) <= 1e-9 * np.ptp(limits)))
         if share > AT_A_LIMIT:
             what = (
-                f"{name} stands at its limit {limit:g} in {100 * share:.3g} % of the rows; "
+                f"{name} stands at its limit {limit:g} in {rough_percent(share)} of the rows; "
                 "log some minutes in which it varies between its limits"
             )
             yield Finding("problem", "saturated-action", what, {"name": name, "share": share})
@@ -239,7 +240,7 @@ def _narrow(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
     used = float((values.max() / 2 - values.min() / 2) / (np.ptp(limits) / 2))
     if used < NARROW:
         what = (
-            f"{name} uses only {100 * used:.2g} % of its limits, {limits[0]:g} to {limits[1]:g}: "
+            f"{name} uses only {rough_percent(used, 2)} of its limits, {limits[0]:g} to {limits[1]:g}: "
             "check its unit, narrow the limits to what was tried, or log larger moves"
         )
         yield Finding("problem", "narrow-action", what, {"name": name, "used": used})

@@ -13,6 +13,7 @@ import numpy as np
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log, first_rows, last_rows, number_runs
+from clearloop.numbers import counted, percent, rough_percent
 from clearloop.task import Task
 
 # Whether rows came at an even pace, and at the task's own.
@@ -76,9 +77,9 @@ def _unevenness(steps: Floats, usual: float) -> list[Finding]:
         return []
     shortest, longest = float(steps.min()), float(steps.max())
     message = (
-        f"{100 * share:.2g} % of the steps are more than {100 * TOLERANCE:.0f} % off the usual {usual:g} s "
-        f"(from {shortest:g} to {longest:g} s); a [sampling] table in the task file resamples them, and "
-        "splits episodes at gaps"
+        f"{rough_percent(share, 2)} of the steps are more than {percent(TOLERANCE, 0)} off the usual "
+        f"{usual:g} s (from {shortest:g} to {longest:g} s); a [sampling] table in the task file resamples "
+        "them, and splits episodes at gaps"
     )
     numbers = {"share": share, "interval": usual, "shortest": shortest, "longest": longest}
     return [Finding("warning" if share > MOST_UNEVEN else "note", "uneven-sampling", message, numbers)]
@@ -207,8 +208,7 @@ def in_unit(times: Floats, unit: float) -> Floats:
 def _said_gaps(count: int, gap: float, episodes: int) -> list[Finding]:
     if not count:
         return []
-    what = f"{count:,} gaps of more than {gap:g} s: split there, into {episodes:,} episodes"
-    what = what if count > 1 else f"1 gap of more than {gap:g} s: split there, into {episodes:,} episodes"
+    what = f"{counted(count, 'gap')} of more than {gap:g} s: split there, into {episodes:,} episodes"
     return [Finding("note", "gaps", what, {"count": count, "gap": gap, "episodes": episodes})]
 
 
@@ -218,7 +218,7 @@ def _said(steps: Floats, usual: float, share: float, dt: float) -> list[Finding]
     what = (
         f"rows came {steps.min():g} to {steps.max():g} s apart (usually {usual:g} s{multiple(usual, dt)}, "
         f"largest jitter {jitter:.2g} s): resampled to dt = {dt:g} s, states by linear interpolation, {how}; "
-        f"{100 * share:.3g} % of the rows are interpolated"
+        f"{rough_percent(share)} of the rows are interpolated"
     )
     numbers = {"interval": usual, "jitter": jitter, "interpolated": share, "dt": dt}
     findings = [Finding("note", "resampled", what, numbers), *standstill(int(np.count_nonzero(steps == 0)))]
@@ -237,7 +237,7 @@ def _only_gaps(times: Floats, gap: float, dt: float) -> Finding:
 
 def _coarse(share: float) -> Finding:
     what = (
-        f"{100 * share:.2g} % of the rows have the time of the row before: the clock is too coarse to "
+        f"{rough_percent(share, 2)} of the rows have the time of the row before: the clock is too coarse to "
         "resample by; log fractions of a second, or leave the time column out"
     )
     return Finding("problem", "duplicate-times", what, {"share": share})

@@ -10,6 +10,7 @@ import numpy as np
 
 from clearloop.arrays import Floats
 from clearloop.data.cells import Header, numbers, seconds, split_header
+from clearloop.numbers import significant
 from clearloop.task.tables import SECONDS
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def sensible(value: float, tolerance: float = 0.02) -> float:
     if value == 0 or not math.isfinite(value):
         return value
     for digits in range(1, 15):
-        rounded = float(f"{value:.{digits - 1}e}")
+        rounded = significant(value, digits)
         if abs(rounded - value) <= tolerance * abs(value):
             return rounded
     return value
@@ -293,7 +294,7 @@ def outward(low: float, high: float) -> tuple[float, float]:
         low, high = -max(-low, high), max(-low, high)
     unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-300))) / 10
     ends = math.floor(low / unit + 1e-9) * unit, math.ceil(high / unit - 1e-9) * unit
-    return min(float(f"{ends[0]:.12g}"), low), max(float(f"{ends[1]:.12g}"), high)
+    return min(significant(ends[0], 12), low), max(significant(ends[1], 12), high)
 
 
 def memory(signals: Sequence[Floats]) -> float:

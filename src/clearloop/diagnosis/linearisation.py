@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller
-from clearloop.diagnosis.response import Law, Stepper, rounded
+from clearloop.diagnosis.response import Law, Stepper
 from clearloop.methods.linear_model import LinearModel
+from clearloop.numbers import json_values
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -145,12 +146,12 @@ class Mode:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "real": rounded(self.value.real),
-            "imaginary": rounded(self.value.imag),
-            "magnitude": rounded(abs(self.value)),
-            "time_constant": rounded(self.time_constant),
-            "damping": rounded(self.damping),
-            "period": rounded(self.period),
+            "real": json_values(self.value.real),
+            "imaginary": json_values(self.value.imag),
+            "magnitude": json_values(abs(self.value)),
+            "time_constant": json_values(self.time_constant),
+            "damping": json_values(self.damping),
+            "period": json_values(self.period),
         }
 
 
@@ -220,13 +221,13 @@ class Linearisation:
             "stable": self.stable,
             "at_rest": self.at_rest,
             "smooth": self.smooth,
-            "setpoint": dict(zip(names, rounded(self.aims), strict=True)),
-            "point": dict(zip(names, rounded(self.point), strict=True)),
-            "action": dict(zip(actions, rounded(self.action), strict=True)),
-            "drift": dict(zip(names, rounded(self.drift), strict=True)),
-            "states": rounded(self.states),
-            "actions": rounded(self.actions),
-            "gains": rounded(self.gains),
+            "setpoint": dict(zip(names, json_values(self.aims), strict=True)),
+            "point": dict(zip(names, json_values(self.point), strict=True)),
+            "action": dict(zip(actions, json_values(self.action), strict=True)),
+            "drift": dict(zip(names, json_values(self.drift), strict=True)),
+            "states": json_values(self.states),
+            "actions": json_values(self.actions),
+            "gains": json_values(self.gains),
             "memory": self.memory,
             "modes": [mode.to_dict() for mode in self.modes],
         }
@@ -356,7 +357,7 @@ class Margin:
     """seconds that may be added"""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: rounded(value) for name, value in vars(self).items()}
+        return {name: json_values(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

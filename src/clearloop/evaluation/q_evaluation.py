@@ -24,6 +24,7 @@ from clearloop.expression import Number
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, Dynamics, Job, Policies
 from clearloop.networks import Training
+from clearloop.numbers import estimate
 from clearloop.plants.plant import empty_networks, lower_judgements
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.programs import lower_ways, unbounded
@@ -270,9 +271,9 @@ class FittedQ:
     @property
     def summary(self) -> str:
         """`penalty   2.952 ± 0.028   (from the batch alone, 1,024 starts)`"""
-        members, starts = self.penalties.shape
-        se = f" ± {self.standard_error:.3f}" if members > 1 else ""
-        return f"penalty   {self.penalty:.3f}{se}   (from the batch alone, {starts:,} starts)"
+        starts = self.penalties.shape[1]
+        penalty = estimate(self.penalty, self.standard_error)
+        return f"penalty   {penalty}   (from the batch alone, {starts:,} starts)"
 
     def __repr__(self) -> str:
         return f"{self.task}: {self.summary}"

@@ -16,6 +16,7 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
 from clearloop.kernels.engine import Rollout, System, roll_out
 from clearloop.kernels.layout import Job
+from clearloop.numbers import estimate, percent
 from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios, setpoint_table
@@ -227,9 +228,8 @@ class Evaluation:
 
     def __repr__(self) -> str:
         starts = self.penalties.shape[1]
-        se = f" ± {self.standard_error:.3f}" if starts > 1 else ""
         return (
-            f"penalty {self.penalty:.3f}{se}, {self.failures:.1%} failures "
+            f"penalty {estimate(self.penalty, self.standard_error)}, {percent(self.failures)} failures "
             f"({self.task}, on the {self.on}, {starts:,} starts)"
         )
 

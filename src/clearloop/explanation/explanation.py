@@ -15,8 +15,9 @@ from clearloop.errors import ClearloopError
 from clearloop.explanation.fitting import PARTS, ROUNDING, Target, fit, make_target, parts_of, price
 from clearloop.explanation.signals import Signals, Structure, Term
 from clearloop.explanation.trials import LONGEST, Candidate, Past, Trials, look_back, simplest
-from clearloop.expression import Variable, parse, significant, substitute, to_text, variables
+from clearloop.expression import Variable, parse, substitute, to_text, variables
 from clearloop.expression.nodes import READ_LIMIT
+from clearloop.numbers import careful_percent, counted, significant
 from clearloop.task import Task
 from clearloop.task.tables import MOST_STEPS_BACK
 
@@ -111,15 +112,6 @@ def _explained(values: Floats, predicted: Floats) -> float:
 DIGITS = 4
 
 
-def percent(share: float) -> str:
-    """`99.8 %`; with as many digits as it takes not to say 100 or 0 of what is neither."""
-    for digits in range(1, 7):
-        margin = 0.5 * 10.0 ** -(digits + 2)
-        if margin <= share < 1 - margin:
-            return f"{100 * share:.{digits}f} %"
-    return "100 %" if share > 0.5 else "0 %"
-
-
 def formula(law: Law) -> str:
     """`6*theta + 1.8*rate(theta)`."""
     lag = f"[t-{law.structure.delay}]" if law.structure.delay else ""
@@ -176,7 +168,7 @@ def notes(law: Law, dt: float) -> Iterator[str]:
     if "sum" in kinds:
         yield f"integrals, in seconds, run {_span(law, dt)}"
     if form.delay:
-        yield f"the law reads what was observed {form.delay} step{'s' * (form.delay > 1)} before"
+        yield f"the law reads what was observed {counted(form.delay, 'step')} before"
 
 
 def seconds(pole: float, dt: float) -> float:
@@ -240,13 +232,13 @@ class Account:
             return f"{name} never changes: it is always {law.constant:.6g}."
         if self.chosen == "law":
             kind = f"An {law.kind}" if law.kind == "equation" else f"A {law.kind} law"
-            return f"{kind} explains {percent(law.explained)} of {name}."
+            return f"{kind} explains {careful_percent(law.explained)} of {name}."
         if self.chosen == "random":
             best = max(share for _, share in self.tried)
-            return f"The actions look random: no law explains more than {percent(best)} of {name}."
+            return f"The actions look random: no law explains more than {careful_percent(best)} of {name}."
         return (
             "The actions look random and held, or planned: no law of the states adds to what "
-            f"the actions before already tell of {name} ({percent(self.past.explained)})."
+            f"the actions before already tell of {name} ({careful_percent(self.past.explained)})."
         )
 
     @property
@@ -256,7 +248,7 @@ class Account:
             return f"Nothing tells what {self.action} does: log some minutes in which it varies."
         if self.chosen != "law":
             return f"All of {self.action} varies independently of the states: that is good to learn from."
-        beside = f"Beside the law, {percent(self.independent)} of {self.action} varies by itself: "
+        beside = f"Beside the law, {careful_percent(self.independent)} of {self.action} varies by itself: "
         if self.enough:
             return beside + "enough to learn what it does."
         return beside + "too little to learn what it does; log some minutes with a small random signal added."
@@ -491,7 +483,7 @@ class Explanation:
         if not any(account.chosen in ("law", "constant") for account in self.accounts):
             raise ClearloopError(f"there is no law to write: {self.verdict}")
         laws = {a.action: a.law if a.chosen == "law" else a.mean for a in self.accounts}
-        shares = ", ".join(f"{percent(a.law.explained)} of {a.action}" for a in self.accounts)
+        shares = ", ".join(f"{careful_percent(a.law.explained)} of {a.action}" for a in self.accounts)
         name = f"as logged; explains {shares}"[:LONGEST_NAME]
         return write(self.task, laws, self.longest, self.moving, name).for_task(self.task)
 

@@ -26,6 +26,7 @@ from clearloop.expression.nodes import (
     Variable,
     too_deep,
 )
+from clearloop.numbers import counted
 
 # From text to words: numbers, names and signs, each with its column.
 
@@ -186,7 +187,7 @@ class _Parser:
             arguments.append(self.expression(OR))
         self.close(")")
         if len(arguments) != operation.arity:
-            wanted = f"{operation.arity} argument{'s' * (operation.arity > 1)}"
+            wanted = counted(operation.arity, "argument")
             raise FormulaError(f"{name} takes {wanted}, found {len(arguments)}", name.column)
         return _call(operation, arguments, name.column)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearloop.figures.style import BLUE, GREY, RED, SETTINGS, logarithmic, with_unit
+from clearloop.numbers import rough_percent
 from clearloop.surrogate.quality import UNEXPLAINED, Quality
 
 if TYPE_CHECKING:
@@ -86,14 +87,14 @@ def _draw_reward(axes: "Axes", quality: Quality) -> None:
     reward = quality.reward
     axes.set_title("Reward")
     if not reward.levels.size:
-        _say(axes, f"{100 * reward.score:.4g} % of the reward's\nvariance is explained")
+        _say(axes, f"{rough_percent(reward.score, 4)} of the reward's\nvariance is explained")
         return
     shares = reward.confusion / np.maximum(reward.confusion.sum(axis=1, keepdims=True), 1)
     axes.grid(False)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (row, column), share in np.ndenumerate(shares):
         colour = "white" if share > 0.5 else "black"
-        axes.text(column, row, f"{100 * share:.3g} %", ha="center", va="center", color=colour, fontsize=8)
+        axes.text(column, row, rough_percent(share), ha="center", va="center", color=colour, fontsize=8)
     ticks, labels = np.arange(reward.levels.size), [f"{level:g}" for level in reward.levels]
     axes.set_xticks(ticks, labels)
     axes.set_yticks(ticks, labels)

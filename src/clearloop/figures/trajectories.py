@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from clearloop.arrays import Floats
 from clearloop.evaluation import Evaluation, Trajectory
 from clearloop.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SETTINGS, with_unit
+from clearloop.numbers import rough_percent
 from clearloop.task import Task
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def draw_start_maps(
         norm = _norm(outcomes.values())
         mapped = None
         for axes, (name, outcome) in zip(grid.flat, outcomes.items(), strict=False):
-            lost = 100 * outcome.failed.mean()
-            title = f"{_shortened(name)}\npenalty {outcome.penalties.mean():.4g}, {lost:.3g} % lost"
+            lost = rough_percent(outcome.failed.mean())
+            title = f"{_shortened(name)}\npenalty {outcome.penalties.mean():.4g}, {lost} lost"
             axes.set_title(title, fontsize="small")
             if len(plane) == 2:
                 mapped = _draw_map(axes, starts[:, plane], outcome, norm) or mapped

@@ -19,9 +19,9 @@ from clearloop.controllers import Controller, Equation, Linear, encode
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
 from clearloop.errors import UnsuitableError, check_range
-from clearloop.expression import significant
 from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, find_process_variables, identify
 from clearloop.methods.method import Candidate, Method, Problem, Search, State
+from clearloop.numbers import significant
 from clearloop.task import Task
 
 DIGITS = 6  # of a gain

@@ -24,9 +24,9 @@ from clearloop.controllers import encode, pid
 from clearloop.controllers.pid import LONGEST_WINDOW, Loop
 from clearloop.data.log import usual_setpoints
 from clearloop.errors import UnsuitableError, check_range
-from clearloop.expression import significant
 from clearloop.methods.linear_model import find_process_variables, identify, pair_loops
 from clearloop.methods.method import Candidate, Laboratory, Method, Problem, Search, State, Trial
+from clearloop.numbers import significant
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.search.pso import PSO, Swarm
 

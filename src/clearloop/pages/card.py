@@ -10,6 +10,7 @@ from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, to_text
 from clearloop.figures.rules import draw_rules, ranges_of
 from clearloop.files import whole_file
+from clearloop.numbers import number, shorten_numbers
 from clearloop.pages.formulas import Formula, equations
 from clearloop.pages.report import render
 from clearloop.pages.sections import (
@@ -29,8 +30,8 @@ from clearloop.pages.sections import (
     starts,
     table,
 )
-from clearloop.pages.sentences import rounded, sentences
-from clearloop.pages.words import Said, explain_parts, number
+from clearloop.pages.sentences import sentences
+from clearloop.pages.words import Said, explain_parts
 from clearloop.runs import RunDirectory
 
 LONGEST = 36  # characters of a term that is typeset
@@ -103,7 +104,7 @@ def _is_long(what: Expression | str) -> bool:
 def _typeset(what: Expression | str) -> str | Formula:
     if isinstance(what, str):
         return what
-    return rounded(to_text(what)) if _is_long(what) else Formula.of(what)
+    return shorten_numbers(to_text(what)) if _is_long(what) else Formula.of(what)
 
 
 def _row(said: Said, usual: bool) -> list[str | Cell]:

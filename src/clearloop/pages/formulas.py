@@ -10,7 +10,7 @@ from clearloop.controllers.controller import read_variable
 from clearloop.controllers.pid import Loops
 from clearloop.exports.routine import times
 from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, to_latex, to_text, to_typst
-from clearloop.pages.sentences import rounded
+from clearloop.numbers import shorten_numbers
 
 # A piece of mathematics: for pages, for PDFs, and as text.
 
@@ -156,7 +156,7 @@ def typeset(controller: Controller) -> Markup:
     """A line for each equation; kinds that no formula can show as their one line."""
     lines = equations(controller)
     if not lines:
-        return Markup('<p class="plain">{}</p>').format(rounded(controller.summary))
+        return Markup('<p class="plain">{}</p>').format(shorten_numbers(controller.summary))
     return Markup("").join(map(_line, lines))
 
 

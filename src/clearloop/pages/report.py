@@ -22,19 +22,24 @@ from clearloop.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, as_image
 from clearloop.figures.trajectories import Outcomes, draw_start_maps, draw_trajectories
 from clearloop.files import whole_file
 from clearloop.methods.registry import METHODS
+from clearloop.numbers import (
+    amount,
+    estimate,
+    format_penalty,
+    penalty_with_error,
+    percent,
+    shorten_numbers,
+    signed_estimate,
+)
 from clearloop.pages.formulas import typeset
 from clearloop.pages.sentences import (
     beware,
     compared,
     cost_of,
-    format_penalty,
     headline,
     kept,
-    percent,
     planned,
-    rounded,
     sentences,
-    with_error,
 )
 from clearloop.plants.scenarios import Scenarios
 from clearloop.runs import Entry, Front, Ledger, RunDirectory, Trusted, read_trust
@@ -66,9 +71,9 @@ def details(
             "method": entry.method,
             "kind": controller.kind,
             "complexity": entry.complexity,
-            "summary": rounded(entry.formula),
+            "summary": shorten_numbers(entry.formula),
             "formula": typeset(controller),
-            "words": "\n".join(rounded(line) for line in controller.words()),
+            "words": "\n".join(shorten_numbers(line) for line in controller.words()),
             "diagnosis": found,
             "facts": [*_costs(entry), *_trust(trusted.get(entry.controller)), *_behaviour(found)],
             "warnings": trusted[entry.controller].warnings if entry.controller in trusted else [],
@@ -78,9 +83,16 @@ def details(
 
 
 def _costs(entry: Entry) -> Facts:
-    facts = [("promised by the model", f"penalty {with_error(entry.penalty_model, entry.penalty_model_se)}")]
+    facts = [
+        (
+            "promised by the model",
+            f"penalty {penalty_with_error(entry.penalty_model, entry.penalty_model_se)}",
+        )
+    ]
     if entry.penalty_system is not None:
-        facts.append(("on the plant", f"penalty {with_error(entry.penalty_system, entry.penalty_system_se)}"))
+        facts.append(
+            ("on the plant", f"penalty {penalty_with_error(entry.penalty_system, entry.penalty_system_se)}")
+        )
     if entry.failures_system is not None:
         facts.append(("starts that fail", percent(entry.failures_system)))
     return facts
@@ -104,13 +116,11 @@ def _behaviour(found: Diagnosis) -> Facts:
     if found.linearisation is not None:
         facts.append(("close to its rest", repr(found.linearisation)))
     for step in found.steps:
-        time = step.settling_time
-        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
-        error = f"{step.integral_error:.3g} {step.unit} s".replace("  ", " ")
-        said = f"{settled}, overshoot {step.overshoot:.3g} %, integral of the absolute error {error}"
-        facts.append((f"a step of {step.state} by {step.size:g} {step.unit}".rstrip(), said))
+        error = amount(step.integral_error, f"{step.unit} s".lstrip(), 3)
+        said = f"{step.words}, integral of the absolute error {error}"
+        facts.append((f"a step of {step.state} by {amount(step.size, step.unit, 6)}", said))
     if found.coverage is not None:
-        facts.append(("outside the logged region", f"{100 * found.coverage.outside:.1f} % of visited states"))
+        facts.append(("outside the logged region", f"{percent(found.coverage.outside)} of visited states"))
     return facts + [(f"no {what}", why) for what, why in found.left_out.items()]
 
 
@@ -118,11 +128,15 @@ def _robustness(found: Diagnosis) -> list[dict[str, str]]:
     if found.robustness is None:
         return []
     calm = found.robustness
-    undisturbed = {"name": "nothing", "penalty": f"{calm.penalty:.2f}", "failures": percent(calm.failures)}
+    undisturbed = {
+        "name": "nothing",
+        "penalty": estimate(calm.penalty, places=2),
+        "failures": percent(calm.failures),
+    }
     return [undisturbed] + [
         {
             "name": one.name,
-            "penalty": f"{one.penalty:.2f} ({one.change:+.2f} ± {one.standard_error:.2f})",
+            "penalty": f"{one.penalty:.2f} ({signed_estimate(one.change, one.standard_error, 2)})",
             "failures": percent(one.failures),
         }
         for one in calm.disturbed
@@ -217,7 +231,7 @@ def _calm(pick: Diagnosis) -> list[Light]:
     worst = max(before.disturbed, key=lambda one: (one.failures, one.penalty))
     lost, dearer = worst.failures - before.failures, worst.change / max(abs(before.penalty), 1e-9)
     fails = f"{percent(worst.failures)} of the starts fail, not {percent(before.failures)}"
-    costs = f"it costs {100 * dearer:.0f} % more" if dearer > 0 else "it costs no more"
+    costs = f"it costs {percent(dearer, 0)} more" if dearer > 0 else "it costs no more"
     said = f"with {worst.name} {costs}, and {fails if lost > 0 else 'no more starts fail'}"
     grade = max(_graded(lost, FEW, MANY), _graded(dearer, DEARER, TWICE), key=list(SIGNS).index)
     return [Light("Disturbed", grade, sentences(said, *_small_deviations(pick.linearisation)))]
@@ -411,13 +425,13 @@ def _table(front: Front, trusted: Mapping[str, Trusted]) -> list[dict[str, Any]]
             "published": False,
             "method": entry.method,
             "complexity": entry.complexity,
-            "promised": with_error(entry.penalty_model, entry.penalty_model_se),
-            "system": with_error(entry.penalty_system, entry.penalty_system_se)
+            "promised": penalty_with_error(entry.penalty_model, entry.penalty_model_se),
+            "system": penalty_with_error(entry.penalty_system, entry.penalty_system_se)
             if entry.penalty_system is not None
             else "",
             "failures": percent(entry.failures_system) if entry.failures_system is not None else "",
             "outside": _outside(trusted.get(entry.controller)),
-            "formula": rounded(entry.formula),
+            "formula": shorten_numbers(entry.formula),
         }
         for entry in front.entries
     ]

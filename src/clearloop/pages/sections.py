@@ -23,9 +23,17 @@ from clearloop.figures.style import SETTINGS
 from clearloop.figures.trajectories import Outcomes, draw_start_maps
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.lqr import LQR, Design, design
+from clearloop.numbers import (
+    estimate,
+    number,
+    penalty_with_error,
+    percent,
+    quantity,
+    signed_estimate,
+    true_minus,
+)
 from clearloop.pages.formulas import Formula
-from clearloop.pages.sentences import percent, with_error
-from clearloop.pages.words import MINUS, TIMES, number, quantity
+from clearloop.pages.words import TIMES
 from clearloop.plants.scenarios import Scenarios
 from clearloop.runs import RunDirectory
 from clearloop.runs.front import judging_starts
@@ -272,25 +280,17 @@ def robustness(subject: Subject) -> Section:
     title, found = "Noise, delay and gain error", subject.diagnosis.robustness
     if found is None:
         return Section(title, lines=(f"Not known: {subject.diagnosis.left_out['robustness']}.",))
-    rows = [["undisturbed", f"{found.penalty:.3f}", "", percent(found.failures)]]
+    rows = [["undisturbed", estimate(found.penalty), "", percent(found.failures)]]
     rows += [
         [
-            one.name.replace("-", MINUS),
-            f"{one.penalty:.3f}",
-            f"{round(one.change, 3) + 0.0:+.3f} ± {one.standard_error:.3f}".replace("-", MINUS),
+            true_minus(one.name),
+            estimate(one.penalty),
+            true_minus(signed_estimate(one.change, one.standard_error)),
             percent(one.failures),
         ]
         for one in found.disturbed
     ]
-    steps = []
-    for step in subject.diagnosis.steps:
-        time = step.settling_time
-        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
-        size = f"{step.size:g} {step.unit}".rstrip()
-        steps.append(
-            f"A step of {step.state} by {size}: {settled}, overshoot {step.overshoot:.3g} %,"
-            f" undershoot {step.undershoot:.3g} %."
-        )
+    steps = [f"A {step!r}, undershoot {step.undershoot:.3g} %." for step in subject.diagnosis.steps]
     return Section(
         title,
         table=table(
@@ -328,7 +328,7 @@ def costs(subject: Subject) -> Section:
 def _cost(name: str, found: Evaluation) -> list[str]:
     return [
         name,
-        with_error(found.penalty, found.standard_error),
+        penalty_with_error(found.penalty, found.standard_error),
         percent(found.failures),
         f"{found.penalties.shape[1]:,}",
     ]
@@ -341,8 +341,8 @@ def _compared(subject: Subject) -> str:
         judges += f"; they say {number(float(spread.min()))} to {number(float(spread.max()))}"
     if subject.tested is None or subject.promised.penalty <= 0:
         return f"{judges}."
-    more = 100 * (subject.tested.penalty / subject.promised.penalty - 1)
-    return f"{judges}. The plant costs {abs(more):.1f} % {'more' if more >= 0 else 'less'} than promised."
+    more = subject.tested.penalty / subject.promised.penalty - 1
+    return f"{judges}. The plant costs {percent(abs(more))} {'more' if more >= 0 else 'less'} than promised."
 
 
 def coverage(subject: Subject) -> Section:
@@ -481,4 +481,4 @@ def _values(margins: Margins, dt: float) -> dict[str, str]:
 
 def _mode(mode: Mode) -> str:
     imaginary = f" ± {mode.value.imag:.4f}i" if abs(mode.value.imag) > 5e-5 else ""
-    return f"{mode.value.real:.4f}{imaginary}".replace("-", MINUS)
+    return true_minus(f"{mode.value.real:.4f}{imaginary}")

@@ -10,11 +10,11 @@ from clearloop.controllers.fuzzy import Rule
 from clearloop.controllers.pid import Loop
 from clearloop.diagnosis.terms import Experience, Part, Term, split_terms
 from clearloop.expression import Call, Expression, Number, Variable, to_text
-from clearloop.pages.sentences import rounded
+from clearloop.numbers import counted, number, quantity, shorten_numbers, signed
 
 # Conditions, variables and numbers of a controller in words, with its units.
 
-MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 _COMPARED = {
     "lt": "is less than", "le": "is at most", "gt": "is more than", "ge": "is at least",
@@ -22,25 +22,12 @@ _COMPARED = {
 }  # fmt: skip
 
 
-def number(value: float, digits: int = 4) -> str:
-    """`49.8`, with a true minus sign."""
-    return f"{value + 0.0:.{digits}g}".replace("-", MINUS)
-
-
-def signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(value)
-
-
-def quantity(value: float, unit: str) -> str:
-    return f"{number(value)} {unit}".rstrip()
-
-
 def variable_words(variable: Variable) -> str:
     """`theta`, `the setpoint of rho`, `theta 3 steps ago`."""
     name = f"the setpoint of {variable.name}" if variable.part == "setpoint" else variable.name
     if not variable.lag:
         return name
-    return f"{name} {'1 step' if variable.lag == 1 else f'{variable.lag} steps'} ago"
+    return f"{name} {counted(variable.lag, 'step')} ago"
 
 
 def condition_words(condition: Expression, controller: Controller) -> str:
@@ -70,7 +57,7 @@ def _side(side: Expression, other: Expression, controller: Controller) -> str:
             return variable_words(side)
         case Call(operation, (Variable() as inner,)) if operation.name == "abs":
             return f"the size of {variable_words(inner)}"
-    return rounded(to_text(side))
+    return shorten_numbers(to_text(side))
 
 
 def _name(expression: Expression) -> str:

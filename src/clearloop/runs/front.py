@@ -16,6 +16,7 @@ from clearloop.evaluation.rollouts import LoggedCost
 from clearloop.explanation import explain
 from clearloop.methods import Point, Result
 from clearloop.methods.learning import JUDGED_STARTS, PLANNED_STARTS, streams
+from clearloop.numbers import percent, rough_percent
 from clearloop.plants.scenarios import Scenarios
 from clearloop.published import Published, published_for
 from clearloop.runs.directory import RunDirectory, read_table, write_table
@@ -263,7 +264,7 @@ class Trusted:
     def warnings(self) -> list[str]:
         found = []
         if self.outside is not None and self.outside > OUTSIDE:
-            found.append(f"{100 * self.outside:.0f} % of its path is outside the logged region")
+            found.append(f"{percent(self.outside, 0)} of its path is outside the logged region")
         if self.spread is not None and self.spread > APART * abs(self.promise):
             found.append(f"the models differ by {self.spread:.2g} about what it costs")
         return found
@@ -337,7 +338,7 @@ def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -
         scoring = Scenarios.scoring(task)
     penalty = _on_model(law, task, surrogate, scoring)
     shares = ", ".join(
-        f"{100 * account.law.explained:.3g} % of {account.action}" for account in explained.accounts
+        f"{rough_percent(account.law.explained)} of {account.action}" for account in explained.accounts
     )
     return Before("law", penalty, len(scoring), f"the law of the log ({shares}), on the model; {too_short}")
 

@@ -27,7 +27,7 @@ from clearloop.expression import (
 )
 from clearloop.expression import variables as variables_of
 from clearloop.kernels.engine import roll_out
-from clearloop.pages.sentences import rounded
+from clearloop.numbers import shorten_numbers, significant
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task
@@ -97,7 +97,7 @@ def _edge(
     for _ in range(ROUNDS):
         between = (near + far) / 2
         near, far = (between, far) if good(between) else (near, between)
-    return float(f"{middle + sign * near:.9g}")
+    return significant(middle + sign * near, 9)
 
 
 def _value(variable: Variable, aims: dict[str, float], moved: str, to: float) -> float:
@@ -284,7 +284,7 @@ def _rounded(bounds: Bounds) -> Bounds:
         low = -high
     digits = 1 - int(np.floor(np.log10(max(abs(low), abs(high)) or 1.0)))
     unit = 10.0**-digits
-    rounded = float(f"{np.floor(low / unit) * unit:.9g}"), float(f"{np.ceil(high / unit) * unit:.9g}")
+    rounded = significant(np.floor(low / unit) * unit, 9), significant(np.ceil(high / unit) * unit, 9)
     return rounded if rounded[0] < rounded[1] else (rounded[0] - 1.0, rounded[1] + 1.0)
 
 
@@ -308,7 +308,11 @@ def terms_of(controller: Controller) -> tuple[Term, ...]:
     if isinstance(controller, Equation):
         formulas = {name: controller.formula(name) for name in controller.actions}
         return tuple(
-            Term(name, shortened(rounded(to_text(summand))), partial(value_of, summand, controller.actions))
+            Term(
+                name,
+                shortened(shorten_numbers(to_text(summand))),
+                partial(value_of, summand, controller.actions),
+            )
             for name, formula in formulas.items()
             for summand in summands(formula)
         )

@@ -11,6 +11,7 @@ from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.networks import Scaling
+from clearloop.numbers import amount, floored_percent
 from clearloop.surrogate.fitting import MOST_CLASSES
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
@@ -250,7 +251,7 @@ def _one_step(task: Task, states: StateErrors) -> Iterator[Criterion]:
     if not np.isnan(shares).all():
         worst = int(np.nanargmin(shares))
         explained = float(shares[worst])
-        said = f"{_percent(max(explained, 0.0))} of the change of {task.state_names[worst]}"
+        said = f"{floored_percent(max(explained, 0.0))} of the change of {task.state_names[worst]}"
         yield Criterion(_grade(1.0 - explained, UNEXPLAINED), f"one step ahead, {said} is explained")
 
 
@@ -268,28 +269,26 @@ def _drift(task: Task, open_loop: OpenLoop) -> Iterator[Criterion]:
         if not np.isnan(drift).all():
             worst = int(np.nanargmax(drift))
             name, state = list(task.states.items())[worst]
-            size = f"{open_loop.median[steps - 1, worst]:.2g} {state.unit}".rstrip()
+            size = amount(open_loop.median[steps - 1, worst], state.unit)
             said = f"the typical error of {name} is {size}, {drift[worst]:.2g} of its spread"
             yield Criterion(_grade(float(drift[worst]), limits), f"{steps} steps ahead, {said}")
 
 
 def _reward(reward: RewardErrors) -> Iterator[Criterion]:
     said = "of the rewards are predicted" if reward.levels.size else "of the reward's variance is explained"
-    yield Criterion(_grade(1.0 - reward.score, WRONG_REWARDS), f"{_percent(max(reward.score, 0.0))} {said}")
+    yield Criterion(
+        _grade(1.0 - reward.score, WRONG_REWARDS), f"{floored_percent(max(reward.score, 0.0))} {said}"
+    )
     if reward.found is not None:
         yield Criterion(
-            _grade(1.0 - reward.found, MISSED), f"{_percent(reward.found)} of the failures are predicted"
+            _grade(1.0 - reward.found, MISSED),
+            f"{floored_percent(reward.found)} of the failures are predicted",
         )
     if reward.false_alarms is not None:
         yield Criterion(
             _grade(reward.false_alarms, FALSE_ALARMS),
-            f"{_percent(reward.false_alarms)} of the other steps are predicted to fail",
+            f"{floored_percent(reward.false_alarms)} of the other steps are predicted to fail",
         )
-
-
-def _percent(share: float) -> str:
-    """Never rounded up to 100 %."""
-    return f"{math.floor(round(share * 1e4, 6)) / 100:g} %"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

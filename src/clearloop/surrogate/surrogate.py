@@ -15,6 +15,7 @@ from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.kernels.engine import System
 from clearloop.networks import Ensemble, Progress, pack, unpack
+from clearloop.numbers import counted
 from clearloop.programs import derive_after, unbounded
 from clearloop.surrogate.fitting import (
     KnownReward,
@@ -339,7 +340,6 @@ class Surrogate:
 
     def __repr__(self) -> str:
         sizes = "-".join(map(str, self.dynamics[0][0].sizes))
-        members = "1 member" if self.members == 1 else f"{self.members} members"
-        networks = "1 network" if len(self.dynamics[0]) == 1 else f"{len(self.dynamics[0])} networks"
+        members, networks = counted(self.members, "member"), counted(len(self.dynamics[0]), "network")
         failure = ", absorbing failure" if self.track.absorbing and self.reward.tells_failure else ""
         return f"Surrogate of {self.task.name}: {members} of {networks} {sizes}, {self.reward}{failure}"

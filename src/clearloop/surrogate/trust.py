@@ -10,6 +10,7 @@ from clearloop.data import Batch, check
 from clearloop.data.excitation import goals
 from clearloop.data.findings import Finding, Report
 from clearloop.kernels.rollout import STATE_LIMIT
+from clearloop.numbers import amount, rough_percent
 from clearloop.surrogate.quality import Predictor, errors_of, segments
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
@@ -126,8 +127,8 @@ def examine_model(task: Task, batch: Batch, surrogate: Surrogate) -> list[Findin
 
 def _beyond_limits(share: float) -> Finding:
     what = (
-        f"{100 * share:.3g} % of the steps fail by the task's own condition: check the units of the log and "
-        "the limits in the task, or log where the plant does not fail"
+        f"{rough_percent(share)} of the steps fail by the task's own condition: check the units of the log "
+        "and the limits in the task, or log where the plant does not fail"
     )
     return Finding("problem", "beyond-limits", what, {"share": share})
 
@@ -141,7 +142,7 @@ def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
         if share > NO_BETTER:
             what = (
                 f"{name} cannot be predicted from this log, at any distance better than if nothing changed "
-                f"({_size(found.model[-1, j], unit)} against {_size(found.still[-1, j], unit)} after "
+                f"({amount(found.model[-1, j], unit)} against {amount(found.still[-1, j], unit)} after "
                 f"{found.ahead[-1]} steps): write a longer history than {task.history} in the task, or log "
                 "what it depends on, or more of it"
             )
@@ -198,11 +199,8 @@ def _reward(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding]
     left = float(np.square(rewards - steps.reward).mean() / max(float(steps.reward.var()), 1e-300))
     if left > UNEXPLAINED:
         what = (
-            f"the reward cannot be predicted from states and actions (only {100 * max(0.0, 1 - left):.2g} % "
-            "of its variance): log what it depends on, or write it as an expression"
+            "the reward cannot be predicted from states and actions (only "
+            f"{rough_percent(max(0.0, 1 - left), 2)} of its variance): log what it depends on, or "
+            "write it as an expression"
         )
         yield Finding("problem", "unpredictable-reward", what, {"unexplained": left})
-
-
-def _size(value: float, unit: str) -> str:
-    return f"{value:.2g} {unit}".rstrip()

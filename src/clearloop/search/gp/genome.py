@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.errors import ClearloopError, check_range
-from clearloop.expression import significant
+from clearloop.numbers import significant
 
 T = TypeVar("T")
 

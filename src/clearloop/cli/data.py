@@ -12,8 +12,8 @@ from clearloop.numbers import careful_percent
 if TYPE_CHECKING:
     from clearloop.explanation import Account
 
-MOST_TRANSITIONS = 100_000_000
-FORMATS = (".csv", ".parquet")
+_MOST_TRANSITIONS = 100_000_000
+_FORMATS = (".csv", ".parquet")
 
 data = typer.Typer(help="Make and examine batches of logged transitions.", no_args_is_help=True)
 
@@ -29,7 +29,7 @@ def make(
         typer.Option(
             help="Transitions; the task's own number if not given.",
             min=1,
-            max=MOST_TRANSITIONS,
+            max=_MOST_TRANSITIONS,
             metavar="N",
         ),
     ] = None,
@@ -55,7 +55,7 @@ def record(
     environment: Annotated[str, typer.Argument(help="Such as Pendulum-v1.", metavar="ENV_ID")],
     out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
     steps: Annotated[
-        int, typer.Option(help="Transitions.", min=1, max=MOST_TRANSITIONS, metavar="N")
+        int, typer.Option(help="Transitions.", min=1, max=_MOST_TRANSITIONS, metavar="N")
     ] = 10_000,
     seed: Seed = 0,
 ) -> None:
@@ -100,8 +100,8 @@ def convert(
 
 
 def _check_format(out: Path) -> None:
-    if out.suffix.lower() not in FORMATS:
-        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
+    if out.suffix.lower() not in _FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(_FORMATS)}")
 
 
 @data.command()

@@ -212,8 +212,8 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
 
 # `clearloop simulate`.
 
-MOST_STEPS = 1_000_000
-FORMATS = (".csv", ".png", ".svg")
+_MOST_STEPS = 1_000_000
+_FORMATS = (".csv", ".png", ".svg")
 
 
 def simulate(
@@ -232,7 +232,7 @@ def simulate(
         ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS, metavar="N")
+        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=_MOST_STEPS, metavar="N")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Numbers (.csv) or a picture (.png, .svg).", metavar="FILE")
@@ -246,8 +246,8 @@ def simulate(
     """
     from clearloop.evaluation import simulate as roll
 
-    if out is not None and out.suffix.lower() not in FORMATS:
-        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
+    if out is not None and out.suffix.lower() not in _FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(_FORMATS)}")
     the_task, file = find_task(task, run), controller_file(controller, run)
     steps = steps or the_task.horizon
     the_controller = load_controller(file, the_task)
@@ -289,7 +289,7 @@ def _setpoint(text: str, steps: int) -> "SetpointChange":
 
     assignment, at, step = text.partition("@")
     name, value = parse_assignment(assignment, "--setpoint")
-    if at and not (step.isdecimal() and len(step) <= len(str(MOST_STEPS)) and int(step) < steps):
+    if at and not (step.isdecimal() and len(step) <= len(str(_MOST_STEPS)) and int(step) < steps):
         raise ClearloopError(
             f"--setpoint {text}: expected NAME=VALUE@STEP, with a STEP below --steps {steps}"
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # The front of a run, for people and for programs.
 
-NARROWEST = 24  # columns for a formula beside its figures
+_NARROWEST = 24  # columns for a formula beside its figures
 
 
 def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
@@ -128,7 +128,7 @@ def _print_row(cells: list[str], mark: str) -> None:
     figures = "  ".join(cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=False)) + "  "
     width = shutil.get_terminal_size().columns
     room = width - len(figures)
-    beside = room >= NARROWEST
+    beside = room >= _NARROWEST
     parts = (cells[-1] + mark).split("; ")  # rules, or the formulas of several actions
     first, *rest = [line for part in parts for line in wrapped(part, room if beside else width - 5, "  ")]
     indent = " " * (len(figures) if beside else 5)

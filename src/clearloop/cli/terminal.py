@@ -17,7 +17,7 @@ from clearloop.numbers import clock
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-Progress = Callable[[float, str], None]
+_Progress = Callable[[float, str], None]
 """Called with the share that is done, from 0 to 1, and what to say beside it."""
 
 
@@ -71,7 +71,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Progress]:
+def progress(title: str) -> Iterator[_Progress]:
     """A bar with the time left on a terminal, a line every few seconds elsewhere; all on standard error."""
     if not sys.stderr.isatty():
         yield lines(title)
@@ -90,7 +90,7 @@ def make_bar() -> "Bar":
     return Bar(*columns, console=Console(stderr=True), transient=True)
 
 
-def moving(bar: "Bar", title: str) -> Progress:
+def moving(bar: "Bar", title: str) -> _Progress:
     """Progress that moves a bar."""
     task, time_left = bar.add_task(title, total=1.0, note=""), TimeLeft()
 
@@ -100,7 +100,7 @@ def moving(bar: "Bar", title: str) -> Progress:
     return update
 
 
-def lines(title: str) -> Progress:
+def lines(title: str) -> _Progress:
     """Progress for where no bar can be: a line every few seconds."""
     time_left = TimeLeft()
     last = time.monotonic()

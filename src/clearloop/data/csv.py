@@ -25,7 +25,7 @@ COMMENTS = ("#", "%", "//")
 EMPTY = ("", "NA", "N/A", "#N/A", "n/a", "null", "NULL", "None", "-")
 """Cells that say that there is no value."""
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 # 1,234 may be a thousand or a bit more than one; 0,234 and 12,5 and 1234,5 are clear.
 UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _OTHER = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*|true|false", re.IGNORECASE)
@@ -71,9 +71,9 @@ def is_value(cell: str, decimal_comma: bool) -> bool:
     """A number, a date, a time or a flag; no name, and no unit."""
     cell = cell.strip()
     number = cell.replace(",", ".", 1) if decimal_comma and "." not in cell else cell
-    if decimal_comma and "." in cell and NUMBER.fullmatch(cell):
+    if decimal_comma and "." in cell and _NUMBER.fullmatch(cell):
         return False
-    return bool(NUMBER.fullmatch(number) or _OTHER.fullmatch(cell))
+    return bool(_NUMBER.fullmatch(number) or _OTHER.fullmatch(cell))
 
 
 def _records(lines: list[str], separator: str) -> Records:

@@ -130,10 +130,10 @@ def make_names(columns: Sequence[Column]) -> dict[str, str]:
 
 # From what a log looks like and what a person says about it to all that a task file needs.
 
-MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
-TOLERANCE = 0.02  # of a state's range, where nobody says
+_MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
+_TOLERANCE = 0.02  # of a state's range, where nobody says
 NEARLY_FULL = 90.0  # %
-LEFT = 0.05  # what a reward at the horizon still counts
+_LEFT = 0.05  # what a reward at the horizon still counts
 SUMMED = 10  # steps of the largest error: what the sum of errors is limited to, lest it winds up
 DEFAULT_FILTER = 2.0  # steps
 
@@ -180,7 +180,7 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
         raise ClearloopError(f"nothing says what is wanted: give {example}, or a log with a reward column")
     row = spacing[1] if spacing else dt
     seconds = memory(aims or [column.values for column in states]) * row
-    horizon = int(sensible(min(max(3 * seconds / dt, FEWEST_STEPS), MOST_STEPS), 0.1))
+    horizon = int(sensible(min(max(3 * seconds / dt, FEWEST_STEPS), _MOST_STEPS), 0.1))
     return Plan(
         states=planned,
         actions=tuple(_action(column, names[column.name], wishes, actions) for column in actions),
@@ -193,7 +193,7 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
         spacing=spacing,
         memory=seconds,
         horizon=horizon,
-        discount=round(LEFT ** (1 / horizon), 4),
+        discount=round(_LEFT ** (1 / horizon), 4),
         history=2 if aims else 1,
     )
 
@@ -241,7 +241,7 @@ def _states(
     planned = []
     for column in states:
         aim = column.name in setpoints and (not tolerances or column.name in tolerances)
-        usual = sensible(TOLERANCE * (column.high - column.low), 0.3)
+        usual = sensible(_TOLERANCE * (column.high - column.low), 0.3)
         planned.append(
             StatePlan(
                 name=names[column.name],
@@ -310,7 +310,7 @@ def _number(text: str) -> float | None:
 # A plan as a task file with comments, made to be read and edited.
 
 RATE = 0.1  # weight of the action's changes beside an error of one scale
-SLOW = 100  # rows in which nothing much changes, from which on a larger dt is worth a thought
+_SLOW = 100  # rows in which nothing much changes, from which on a larger dt is worth a thought
 
 
 def draft(plan: Plan, name: str, log: str) -> str:
@@ -355,7 +355,7 @@ def _why_history(plan: Plan) -> str:
 
 
 def _advice(plan: Plan) -> Iterator[str]:
-    if plan.memory > SLOW * plan.dt:
+    if plan.memory > _SLOW * plan.dt:
         slower = sensible(plan.memory / 50, 0.3)
         yield f"# The log may be faster than the plant: dt = {_written(slower)} would look as far ahead in"
         yield "# fewer steps, if the controller may act that seldom; [sampling] makes such rows of the log."

@@ -22,11 +22,11 @@ from clearloop.task.tables import Action, to_levels
 # last actions do not.
 
 DETERMINED = 0.99  # share of an action's variance that a law explains
-EXACT = 0.9999  # beyond that nothing is left to learn from, whatever it seems to do
+_EXACT = 0.9999  # beyond that nothing is left to learn from, whatever it seems to do
 ADDED = 0.5  # of what the last actions do not tell: what a law must tell
 WITH_MEMORY = 0.75  # the same, of a law that reads the last action itself: a word of warning, no more
-PAST = 3  # actions
-FEWEST = 10  # rows for each term of a law
+_PAST = 3  # actions
+_FEWEST = 10  # rows for each term of a law
 CLIPPED = (
     0.005  # share of the rows at its smallest or largest value from which on a law counts as clipped there
 )
@@ -45,7 +45,7 @@ class Law(NamedTuple):
 
 
 def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
-    rows = course.rows(PAST)
+    rows = course.rows(_PAST)
     values = course.actions[rows, i]
     if not np.any(values):
         return
@@ -63,7 +63,7 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
             "a small random signal added to it would tell more"
         )
         yield Finding("warning", "determined-action", what, numbers)
-    elif not law.sure or (law.explained < EXACT and _acts(course, rows, law, i)):
+    elif not law.sure or (law.explained < _EXACT and _acts(course, rows, law, i)):
         what = f"{name} hardly varies independently of the state ({size}): add a larger random signal to it"
         yield Finding("warning", "determined-action", what, numbers)
     else:
@@ -76,8 +76,8 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
 
 def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) -> Law | None:
     """The law that determines the action; None if there is none."""
-    own = lagged(course.actions[:, [i]], rows, range(1, 1 + PAST))
-    now, before = causes[rows], lagged(causes, rows, range(1, PAST))
+    own = lagged(course.actions[:, [i]], rows, range(1, 1 + _PAST))
+    now, before = causes[rows], lagged(causes, rows, range(1, _PAST))
     some = causes[:, :MOST_STATES][rows]
     products = np.concatenate([some[:, [j]] * some[:, : j + 1] for j in range(some.shape[1])], axis=1)
     cubes = np.concatenate([products * some[:, [j]] for j in range(some.shape[1])], axis=1)
@@ -92,7 +92,9 @@ def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) ->
 
 def _determines(law: Law, own: Floats, values: Floats) -> bool:
     """Without noise, a loop's own actions tell the next one: then only an exact law is proof."""
-    return law.explained >= EXACT or (law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED)
+    return law.explained >= _EXACT or (
+        law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED
+    )
 
 
 def _law(terms: Floats, values: Floats) -> Law | None:
@@ -104,7 +106,7 @@ def _law(terms: Floats, values: Floats) -> Law | None:
             inside &= values != end
     if np.mean(inside) <= 1 - AT_THE_ENDS:
         return _switch(terms, values, low, high)
-    if np.count_nonzero(inside) < FEWEST * terms.shape[1]:
+    if np.count_nonzero(inside) < _FEWEST * terms.shape[1]:
         return None
     asked = np.clip(_fitted(terms, values, inside), low, high)
     return Law(_explained(values, asked), asked)
@@ -114,7 +116,7 @@ def _switch(terms: Floats, values: Floats, low: float, high: float) -> Law | Non
     """One end or the other, by the side of a plane."""
     from sklearn.linear_model import LogisticRegression
 
-    if len(values) < FEWEST * terms.shape[1]:
+    if len(values) < _FEWEST * terms.shape[1]:
         return None
     upper = values > (low + high) / 2
     fit = LogisticRegression(C=1e6, max_iter=200).fit(terms, upper)
@@ -147,8 +149,8 @@ def _acts(course: Course, rows: Ints, law: Law, i: int) -> bool:
     asked, rest = np.zeros((len(course), 1)), np.zeros((len(course), 1))
     asked[rows, 0], rest[rows, 0] = law.asked, course.actions[rows, i] - law.asked
     changes = course.states - np.roll(course.states, 1, axis=0)
-    given = [Lags(course.states, range(1, 1 + PAST)), Lags(asked, range(1, 2))]
-    return influence(course, changes, [Lags(rest, range(1, 2))], given, PAST + 1).clear
+    given = [Lags(course.states, range(1, 1 + _PAST)), Lags(asked, range(1, 2))]
+    return influence(course, changes, [Lags(rest, range(1, 2))], given, _PAST + 1).clear
 
 
 BETWEEN = 1e-3  # of a step: what a value differs from the nearest one by, and is no rounding of the log

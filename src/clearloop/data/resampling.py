@@ -18,7 +18,7 @@ from clearloop.task import Task
 
 # Whether rows came at an even pace, and at the task's own.
 
-TOLERANCE = 0.2  # of a step; clocks that count in milliseconds jitter by a tenth at 100 Hz
+_TOLERANCE = 0.2  # of a step; clocks that count in milliseconds jitter by a tenth at 100 Hz
 MOST_UNEVEN = 0.01  # share of steps
 
 
@@ -47,7 +47,7 @@ def standstill(count: int) -> list[Finding]:
 
 
 def pace(usual: float, dt: float) -> list[Finding]:
-    if abs(usual - dt) <= TOLERANCE * dt:
+    if abs(usual - dt) <= _TOLERANCE * dt:
         return []
     interval = f"rows are {usual:g} s apart{multiple(usual, dt)}"
     message = f"{interval}, but the task says dt = {dt:g} s; {_advice(usual, dt)}"
@@ -57,13 +57,13 @@ def pace(usual: float, dt: float) -> list[Finding]:
 def multiple(usual: float, dt: float) -> str:
     """` (10 dt)` where one is a whole multiple of the other."""
     for factor, said in ((usual / dt, "{} dt"), (dt / usual, "dt/{}")):
-        if 1.5 < factor < 1e6 and abs(factor - round(factor)) <= TOLERANCE * factor / 10:
+        if 1.5 < factor < 1e6 and abs(factor - round(factor)) <= _TOLERANCE * factor / 10:
             return f" ({said.format(f'{round(factor):,}')})"
     return ""
 
 
 def _advice(usual: float, dt: float) -> str:
-    if abs(usual - 1000 * dt) <= TOLERANCE * 1000 * dt:
+    if abs(usual - 1000 * dt) <= _TOLERANCE * 1000 * dt:
         return 'the times seem to be in milliseconds: say time_unit = "ms" in [sampling]'
     if usual > dt:
         return "correct dt: what happened between rows is not in the log"
@@ -71,13 +71,13 @@ def _advice(usual: float, dt: float) -> str:
 
 
 def _unevenness(steps: Floats, usual: float) -> list[Finding]:
-    uneven = np.abs(steps - usual) > TOLERANCE * usual
+    uneven = np.abs(steps - usual) > _TOLERANCE * usual
     share = float(uneven.mean())
     if not share:
         return []
     shortest, longest = float(steps.min()), float(steps.max())
     message = (
-        f"{rough_percent(share, 2)} of the steps are more than {percent(TOLERANCE, 0)} off the usual "
+        f"{rough_percent(share, 2)} of the steps are more than {percent(_TOLERANCE, 0)} off the usual "
         f"{usual:g} s (from {shortest:g} to {longest:g} s); a [sampling] table in the task file resamples "
         "them, and splits episodes at gaps"
     )

@@ -36,7 +36,7 @@ class Disturbance(NamedTuple):
     """what the plant gets, as a share of what was chosen"""
 
 
-NOTHING = Disturbance("undisturbed")
+_NOTHING = Disturbance("undisturbed")
 DISTURBANCES = (
     Disturbance("sensor noise 1 %", noise=0.01),
     Disturbance("sensor noise 5 %", noise=0.05),
@@ -102,7 +102,7 @@ def disturb(
     law = Law(controller, task, surrogate)
     stepper = Stepper(task, law.aims, surrogate, members)
     noise = spread * rng.standard_normal((task.horizon, *starts.shape))
-    cases = (NOTHING, *disturbances)
+    cases = (_NOTHING, *disturbances)
     runs = [_run(law, stepper, member, starts, noise, cases) for member in range(stepper.members)]
     penalties = np.mean([run[0] for run in runs], axis=0)  # [cases, N]
     failures = np.mean([run[1] for run in runs], axis=(0, 2))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # stay the same, while the targets change from iteration to iteration. Targets and answers are shares, from
 # 0 to 1, of what a return can be.
 
-Fit = Callable[[Floats], Floats]
+_Fit = Callable[[Floats], Floats]
 """From targets [n] at the points of the data to the answers [M, m] of M members at the points asked for."""
 
 
@@ -49,7 +49,7 @@ class Approximator(ABC):
     """A frozen dataclass: it is its own configuration."""
 
     @abstractmethod
-    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> Fit:
+    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> _Fit:
         """For data at `points` [n, columns], to be asked at `asked` [m, columns]."""
 
 
@@ -105,7 +105,7 @@ class Trees(Approximator):
     regrown: int = 10
     """fits from one growth to the next"""
 
-    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> Fit:
+    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> _Fit:
         forests = [_Forest(self, points, asked, child) for child in rng.spawn(self.members)]
         return lambda targets: np.stack([forest(targets) for forest in forests])
 
@@ -236,7 +236,7 @@ def _standstill(task: Task, dtype: Any) -> System:
     return System(dynamics, lower_judgements([Number(0.0)], task, dtype), members=1)
 
 
-Progress = Callable[[float], None]
+_Progress = Callable[[float], None]
 """is told the share of the work that is done"""
 
 
@@ -287,7 +287,7 @@ def fitted_q(
     starts: Floats | int = 1024,
     approximator: Approximator | None = None,
     rng: np.random.Generator,
-    progress: Progress | None = None,
+    progress: _Progress | None = None,
 ) -> FittedQ:
     """Evaluate a controller that decides by what it sees, without a plant and without a model.
 
@@ -306,7 +306,9 @@ def fitted_q(
     return FittedQ(task.name, -returns[:, len(steps.reward) :])  # Eq. (2)
 
 
-def iterate(steps: Experience, asked: int, fit: Fit, task: Task, progress: Progress | None = None) -> Floats:
+def iterate(
+    steps: Experience, asked: int, fit: _Fit, task: Task, progress: _Progress | None = None
+) -> Floats:
     """[M, asked] returns of the horizon's steps at the points asked for, the first of them the next ones."""
     n, returns = len(steps.reward), np.zeros((1, asked))
     low, high = bounds(steps, task)
@@ -396,20 +398,20 @@ def first_view(task: Task, starts: Floats) -> Floats:
 # where B is that of least squares. These weigh a row by what its cross-entropy would: by 1 / (p (1 - p)),
 # where p is the share that the networks found.
 
-ROWS = 3000  # of the batch, at random: more make it slower, and hardly better
+_ROWS = 3000  # of the batch, at random: more make it slower, and hardly better
 NETWORKS = Networks(members=2)
 RIDGE = 1e-3  # of the features' mean square: less of it, and errors grow from iteration to iteration
 CAUTION = 0.01  # the least p (1 - p): rows that cost next to nothing do not outweigh all others
 
 
-Features = Callable[[Floats], Floats]
+_Features = Callable[[Floats], Floats]
 """from states and actions [n, columns] to [n, features]"""
 
 
 class LinearQ:
     """Values from the batch alone, of any memoryless controller for the task's own setpoints."""
 
-    def __init__(self, task: Task, steps: Experience, features: Features, shares: Floats) -> None:
+    def __init__(self, task: Task, steps: Experience, features: _Features, shares: Floats) -> None:
         """`shares` [n]: from 0 to 1, what the networks answer for the steps."""
         self.task, self.steps, self._learned = task, steps, features
         self._setpoints = setpoint_table(task, 1)
@@ -440,7 +442,7 @@ class LinearQ:
         aims = setpoint_table(task, 1)
         steps = possible_experience(task, batch, aims[0])
         asked = asked_points(reference, task, steps.after, aims)
-        rows = rng.permutation(len(steps.reward))[:ROWS]
+        rows = rng.permutation(len(steps.reward))[:_ROWS]
         fit = NETWORKS.begin(steps.pairs, np.concatenate([asked, steps.pairs[rows]]), rng=rng)
         returns = iterate(steps, len(asked) + len(rows), fit, task)
         low, high = bounds(steps, task)

@@ -86,7 +86,7 @@ def find_scenarios(
 
 # Episodes of planners, which decide step by step: from all starts together, so that one call serves all.
 
-Progress = Callable[[float], None]
+_Progress = Callable[[float], None]
 """is told the share of the work that is done"""
 
 
@@ -97,7 +97,7 @@ def step_through(
     members: Sequence[int] | None = None,
     *,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: _Progress | None = None,
 ) -> Rollout:
     """What the engine would give for one controller, with trajectories: on the plant, or on a surrogate's
     members, one after the other.
@@ -111,7 +111,7 @@ def step_through(
 
 
 def _run(
-    pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: Progress
+    pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: _Progress
 ) -> tuple[Any, ...]:
     """Returns, failures, states, actions and rewards, a row for each start.
 
@@ -176,7 +176,7 @@ def _moved_on(windows: Floats, actions: Floats, states: Floats) -> Floats:
     return np.hstack([states, np.zeros_like(actions), present, windows[:, width:]])[:, : windows.shape[1]]
 
 
-def _part(progress: Progress | None, number: int, parts: int) -> Progress:
+def _part(progress: _Progress | None, number: int, parts: int) -> _Progress:
     """What one of several parts tells."""
 
     def tell(share: float) -> None:
@@ -242,7 +242,7 @@ def evaluate(
     members: Sequence[int] | None = None,
     starts: Scenarios | NDArray[np.float64] | int = 1024,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: _Progress | None = None,
 ) -> Evaluation:
     """Score a controller in double precision on the plant, or on a surrogate: all `members`, or some.
 

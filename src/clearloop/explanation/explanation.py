@@ -23,7 +23,7 @@ from clearloop.task.tables import MOST_STEPS_BACK
 
 # A law with its gains, and how much of the action it explains: of what was logged, in time held out.
 
-NAMES = {"": "linear", "i": "PI", "d": "PD", "di": "PID"}
+_NAMES = {"": "linear", "i": "PI", "d": "PD", "di": "PID"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def kind_of(terms: tuple[Term, ...]) -> str:
     kinds = {term.kind for term in terms}
     if "formula" in kinds:
         return "equation"
-    return NAMES["d" * ("rate" in kinds) + "i" * ("sum" in kinds)]
+    return _NAMES["d" * ("rate" in kinds) + "i" * ("sum" in kinds)]
 
 
 def find_law(signals: Signals, target: Target, candidate: Candidate) -> tuple[Law, Floats]:
@@ -109,16 +109,16 @@ def _explained(values: Floats, predicted: Floats) -> float:
 
 # Laws in words and numbers that people compare with their own.
 
-DIGITS = 4
+_DIGITS = 4
 
 
 def formula(law: Law) -> str:
     """`6*theta + 1.8*rate(theta)`."""
     lag = f"[t-{law.structure.delay}]" if law.structure.delay else ""
     products = [
-        f"{gain:.{DIGITS}g}*{name_of(term)}{lag}" for term, gain in zip(law.terms, law.gains, strict=True)
+        f"{gain:.{_DIGITS}g}*{name_of(term)}{lag}" for term, gain in zip(law.terms, law.gains, strict=True)
     ]
-    constant = [f"{law.constant:.{DIGITS}g}"] if law.constant or not products else []
+    constant = [f"{law.constant:.{_DIGITS}g}"] if law.constant or not products else []
     return " + ".join([*products, *constant]).replace("+ -", "- ")
 
 
@@ -141,8 +141,8 @@ class StandardForm(NamedTuple):
 
     def __str__(self) -> str:
         times = [("Ti", self.ti), ("Td", self.td)]
-        said = [f"{name} = {value:.{DIGITS}g} s" for name, value in times if value is not None]
-        return f"{self.state}: " + ", ".join([f"Kp = {self.kp:.{DIGITS}g}", *said])
+        said = [f"{name} = {value:.{_DIGITS}g} s" for name, value in times if value is not None]
+        return f"{self.state}: " + ", ".join([f"Kp = {self.kp:.{_DIGITS}g}", *said])
 
 
 def standard_forms(law: Law) -> Iterator[StandardForm]:
@@ -187,7 +187,7 @@ def _span(law: Law, dt: float) -> str:
 Chosen = Literal["law", "random", "planned", "constant"]
 RANDOM = 0.05  # of an action: what a law explains of chance is less
 ADDS = 0.05  # of what an action's own past leaves: what a law must explain of it
-CERTAIN = 1e-6  # of an action: a law that leaves less needs no other proof
+_CERTAIN = 1e-6  # of an action: a law that leaves less needs no other proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ class Account:
     def chosen(self) -> Chosen:
         """By a law of the states; at random; or planned: held or drifting, whatever the states."""
         left = 1 - self.law.explained
-        if left <= CERTAIN:
+        if left <= _CERTAIN:
             return "law" if self.law.terms else "constant"
         if not self.law.terms or self.law.explained < RANDOM or self.past.added < ADDS:
             return "planned" if self.past.explained >= 0.5 else "random"
@@ -257,7 +257,7 @@ class Account:
         """The law's terms, their gains and standard errors, ready for a table."""
         numbers = zip(self.law.terms, self.law.gains, self.law.errors, strict=True)
         return [
-            (f"    {name_of(term)}", f"{gain:.{DIGITS}g}", f"{error:.2g}") for term, gain, error in numbers
+            (f"    {name_of(term)}", f"{gain:.{_DIGITS}g}", f"{error:.2g}") for term, gain, error in numbers
         ]
 
     def loops(self) -> list[StandardForm]:
@@ -458,10 +458,10 @@ def _short(number: float, digits: int = WRITTEN_DIGITS) -> float:
     return significant(number, digits) + 0.0  # no -0.0
 
 
-NONE = Candidate(Structure(), (), 0.0, 1.0, 1.0)  # a law of no terms
-PLAIN, MUCH = 0.9, 0.2  # a law that explains this share needs no rest that lasts to be better by that much
-FEWEST = 50  # rows with an action
-LONGEST_NAME = 200  # characters
+_NONE = Candidate(Structure(), (), 0.0, 1.0, 1.0)  # a law of no terms
+_PLAIN, _MUCH = 0.9, 0.2  # a law that explains this share needs no rest that lasts to be better by that much
+_FEWEST = 50  # rows with an action
+_LONGEST_NAME = 200  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,7 +484,7 @@ class Explanation:
             raise ClearloopError(f"there is no law to write: {self.verdict}")
         laws = {a.action: a.law if a.chosen == "law" else a.mean for a in self.accounts}
         shares = ", ".join(f"{careful_percent(a.law.explained)} of {a.action}" for a in self.accounts)
-        name = f"as logged; explains {shares}"[:LONGEST_NAME]
+        name = f"as logged; explains {shares}"[:_LONGEST_NAME]
         return write(self.task, laws, self.longest, self.moving, name).for_task(self.task)
 
     def to_dict(self) -> dict[str, Any]:
@@ -500,8 +500,8 @@ def explain(task: Task, batch: Batch) -> Explanation:
     """From the batch alone. Every share is of rows that the law was not fitted to."""
     signals = Signals.of(task, batch)
     rows = np.count_nonzero(signals.chosen)
-    if rows < FEWEST:
-        what = f"only {rows} rows have an action: at least {FEWEST} are needed to tell how it was chosen"
+    if rows < _FEWEST:
+        what = f"only {rows} rows have an action: at least {_FEWEST} are needed to tell how it was chosen"
         raise ClearloopError(f"{what}; log more")
     actions = np.clip(batch.actions, -READ_LIMIT, READ_LIMIT)
     targets = [
@@ -519,10 +519,10 @@ def explain(task: Task, batch: Batch) -> Explanation:
 def _account(signals: Signals, target: Target) -> Account:
     known = target.values[signals.chosen]
     if not np.ptp(known):
-        law = replace(find_law(signals, target, NONE)[0], constant=float(known[0]))
+        law = replace(find_law(signals, target, _NONE)[0], constant=float(known[0]))
         return Account(target.name, law, Past(1.0, 0.0), float(known[0]), 0.0, (), signals.task.dt)
     trials = Trials(signals, target)
-    found = [NONE, *trials.candidates()]
+    found = [_NONE, *trials.candidates()]
     law, asked = _best(signals, target, found, trials.rows)
     return Account(
         action=target.name,
@@ -539,10 +539,12 @@ def _best(signals: Signals, target: Target, found: Sequence[Candidate], rows: in
     """The law to believe, and [n] what it asks for. `rows`: of the trials."""
     best = simplest(found, rows)
     law, asked = find_law(signals, target, best)
-    if best.lasting and law.explained < PLAIN - MUCH:  # the rest would be large: is there no law without it?
+    if (
+        best.lasting and law.explained < _PLAIN - _MUCH
+    ):  # the rest would be large: is there no law without it?
         plain = simplest([replace(one, lasting=0.0, unexplained=one.plain) for one in found], rows)
         again, then = find_law(signals, target, plain)
-        if again.explained > max(PLAIN, law.explained + MUCH):
+        if again.explained > max(_PLAIN, law.explained + _MUCH):
             return again, then
     return law, asked
 

@@ -14,13 +14,13 @@ from clearloop.explanation.signals import Signals, Structure, Term, formulas
 
 # The rows on which forms of law are compared: not more than it takes.
 
-MOST_ROWS = 20_000  # more would not change the choice
+_MOST_ROWS = 20_000  # more would not change the choice
 
 
 def some_episodes(signals: Signals, target: Target) -> tuple[Signals, Target]:
     """Episodes from all over the log, as many as are needed."""
     count = int(signals.episodes[-1]) + 1
-    wanted = min(count, max(PARTS, -(-MOST_ROWS * count // len(signals.episodes))))
+    wanted = min(count, max(PARTS, -(-_MOST_ROWS * count // len(signals.episodes))))
     some, rows = signals.of_episodes(np.linspace(0, count - 1, wanted).round().astype(np.int64))
     return some, replace(target, values=target.values[rows], begins=target.begins[rows])
 
@@ -31,7 +31,7 @@ def usable_rows(signals: Signals, target: Target) -> tuple[Ints, bool]:
     follows = free & ~target.begins & np.append(False, free[:-1])
     enough = 2 * np.count_nonzero(follows) >= np.count_nonzero(free)
     rows = np.flatnonzero(follows if enough else free)
-    return rows[:: max(1, -(-len(rows) // MOST_ROWS))], bool(enough)
+    return rows[:: max(1, -(-len(rows) // _MOST_ROWS))], bool(enough)
 
 
 # Forms of law with their terms, and which of them to believe.
@@ -85,12 +85,12 @@ DELAYS = (0, 1, 2)
 FILTERS = range(-2, 8)  # time constants to begin with: these powers of two, in steps
 ROUGH, PRECISE = 0.05, 1e-5  # of a power
 SHORTEST, LONGEST = 8, 10_000  # windows: less is much like a filter, more no controller file holds
-LONG = 200  # rows of an episode, at the mean, so that its own constant biases gains little (Nickell 1981)
+_LONG = 200  # rows of an episode, at the mean, so that its own constant biases gains little (Nickell 1981)
 SWEEPS = 3
 GAIN = 0.999  # of the unexplained that may be left, for another sweep
 MOST_ADDED = 8  # terms of an equation, beside the linear ones
-WORTH = 0.97  # of the unexplained, what must at most be left with another such term
-EXACT = 1e-8  # unexplained: then there is no need to look further
+_WORTH = 0.97  # of the unexplained, what must at most be left with another such term
+_EXACT = 1e-8  # unexplained: then there is no need to look further
 
 
 class Trials:
@@ -150,10 +150,10 @@ class Trials:
         linear = min(found, key=_left)
         forms = Structure(pole=0.0), Structure(windows=full), Structure(windows=full, pole=0.0)
         for form in forms:
-            if min(found, key=_left).unexplained > EXACT:
+            if min(found, key=_left).unexplained > _EXACT:
                 found += [self._candidate(refined) for refined in self._refined(form)]
         best = min(found, key=_left)
-        if best.unexplained > EXACT:
+        if best.unexplained > _EXACT:
             found += [self._equation(linear), *self._windowed(best)]
         return [candidate for candidate in found if candidate.consistent]
 
@@ -169,7 +169,7 @@ class Trials:
         for _ in range(MOST_ADDED):
             more = [[*kept, term] for term in range(len(terms)) if term not in kept]
             lefts = [moments.unexplained(some) for some in more]
-            if min(lefts) > WORTH * left:
+            if min(lefts) > _WORTH * left:
                 break
             left, kept = min(lefts), more[int(np.argmin(lefts))]
         return judged(structure, terms, moments.prune(kept), moments)
@@ -211,7 +211,7 @@ class Trials:
         if any(form.windows or ()):
             yield from (partial(self._windows, state) for state in range(len(form.windows or ())))
         elif form.windows is not None:
-            if len(self.signals.first) >= LONG * (int(self.signals.episodes[-1]) + 1):
+            if len(self.signals.first) >= _LONG * (int(self.signals.episodes[-1]) + 1):
                 yield lambda form: [replace(form, continued=not form.continued)]
             if self.target.saturated.any():
                 yield lambda form: [replace(form, paused=not form.paused)]
@@ -261,7 +261,7 @@ def _left(candidate: Candidate) -> float:
 # Actions that are held, or drift, move the plant, so that its states go with them: a law of the states then
 # seems to explain what was planned or random. But it adds nothing to what the last actions already tell.
 
-PAST = 20, 10, 5  # actions: the more, the longer may a signal have been held to be known as one
+_PAST = 20, 10, 5  # actions: the more, the longer may a signal have been held to be known as one
 ENOUGH = 10  # rows for each of them
 
 
@@ -275,7 +275,7 @@ class Past:
 
 def look_back(signals: Signals, target: Target, asked: Floats) -> Past:
     """`asked`: [n] the law's action."""
-    for steps in PAST:
+    for steps in _PAST:
         rows = _rows_with_past(signals, target, steps)
         if len(rows) >= ENOUGH * steps:
             return _compare(signals, target, asked, rows, steps)

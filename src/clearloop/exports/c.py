@@ -167,7 +167,7 @@ atanh acos asin atan cbrt erf erfc hypot ldexp frexp modf scalb logb gamma lgamm
 remainder fdim fma j0 j1 jn y0 y1 yn signgam index isnan isinf isfinite signbit div abs labs
 """
 
-RESERVED = frozenset(_KEYWORDS.split()) | {
+_RESERVED = frozenset(_KEYWORDS.split()) | {
     name + suffix for name in _MATH.split() + _KEYWORDS.split() for suffix in ("", "f", "l")
 }
 
@@ -204,9 +204,9 @@ _SPECIAL = SPECIAL | {
     "log": "log(fmax({0}, <1e-30>))",
 }
 
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=HELPERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=HELPERS, number=_number)
 
-SYNTAX = Syntax(
+_SYNTAX = Syntax(
     let="const real {target} = {value};",
     store="memory->{past}[0] = {value};",
     repeat="if (first) {{ fill(memory->{past}, {count}, memory->{past}[0]); }}",
@@ -273,15 +273,15 @@ def step_head(name: str) -> str:
 
 def helper_text(units: list[Unit]) -> str:
     """The small functions that some units need, which have the same precision."""
-    names = DIALECT.helpers_in("\n".join(unit.functions for unit in units))
-    return "".join(f"{typed(DIALECT.helpers[name], units[0].precision)}\n" for name in names)
+    names = _DIALECT.helpers_in("\n".join(unit.functions for unit in units))
+    return "".join(f"{typed(_DIALECT.helpers[name], units[0].precision)}\n" for name in names)
 
 
 def c_unit(routine: Routine, name: str, precision: Precision) -> Unit:
-    prefix = Names(RESERVED).give("", name)
-    names = Names({*RESERVED, *DIALECT.helpers, "memory", "input", "output", "first", "k", "row"})
+    prefix = Names(_RESERVED).give("", name)
+    names = Names({*_RESERVED, *_DIALECT.helpers, "memory", "input", "output", "first", "k", "row"})
     environment = Environment(
-        routine=routine, dialect=DIALECT, precision=precision, names=names, ring="memory->{}[{}]"
+        routine=routine, dialect=_DIALECT, precision=precision, names=names, ring="memory->{}[{}]"
     )
     step = list(_step(environment, prefix))
     tables = [folded(table, STEP) for table in environment.tables]
@@ -364,7 +364,7 @@ def _step(environment: Environment, prefix: str) -> Iterator[str]:
         yield f"{STEP}const int first = !memory->started;\n{STEP}memory->started = 1;"
     for ring in routine.rings:
         yield f"{STEP}shift(memory->{names[ring_key(ring.name)]}, {ring.depth + 1});"
-    body = [text for one in environment.run() for text in lines(one, environment, SYNTAX)]
+    body = [text for one in environment.run() for text in lines(one, environment, _SYNTAX)]
     for line in "\n".join(body).splitlines():
         yield folded(line, STEP)
     yield "}"

@@ -31,7 +31,7 @@ from clearloop.exports.spans import Precision, Span, found, of_input, of_number,
 from clearloop.expression import Expression, Number, Variable, fold
 from clearloop.expression.nodes import AND, ATOM, NEGATION, OR, READ_LIMIT, Operation
 
-COMPARISONS = ("lt", "le", "gt", "ge")
+_COMPARISONS = ("lt", "le", "gt", "ge")
 
 # What most languages write alike. `saturated`, `divided` and so on are functions that they bring along.
 PLAIN = {
@@ -126,7 +126,7 @@ class Printer:
 
     def _call(self, operation: Operation, arguments: Sequence[Piece]) -> Piece:
         name = operation.name
-        if name in COMPARISONS:
+        if name in _COMPARISONS:
             arguments = self._exact(name, *arguments)
         span, special = found(name, [piece.span for piece in arguments], self.precision)
         values = [piece.value for piece in arguments if piece.value is not None]
@@ -503,7 +503,7 @@ def _output(output: Output, environment: Environment, syntax: Syntax) -> Iterato
 # What stands at the head of every export, and how people's words are made harmless in comments.
 
 WIDTH = 100
-LONGEST_LINE = 2_000  # characters of one line of words; a formula may have 10,000
+_LONGEST_LINE = 2_000  # characters of one line of words; a formula may have 10,000
 _HARMLESS = (("*/", "* /"), ("/*", "/ *"), ("??", "? ?"), ("\\", "/"))  # in C, `??/` and `\` join lines
 
 
@@ -518,7 +518,7 @@ def about(controller: Controller, name: str) -> list[str]:
 
 def harmless(line: str) -> str:
     """A line for a comment in any language: nothing in it ends the comment or goes unseen."""
-    text = "".join(c if c.isprintable() else "?" for c in line[:LONGEST_LINE])
+    text = "".join(c if c.isprintable() else "?" for c in line[:_LONGEST_LINE])
     for bad, good in _HARMLESS:
         while bad in text:
             text = text.replace(bad, good)

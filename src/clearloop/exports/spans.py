@@ -67,7 +67,7 @@ SINGLE = Precision("single", float(np.finfo(np.float32).max), 2.0**-24, 2.0**-15
 PRECISIONS: dict[str, Precision] = {one.name: one for one in (DOUBLE, SINGLE)}
 
 
-MARGIN = 16  # units in the last place that a library's function may be off by, generously
+_MARGIN = 16  # units in the last place that a library's function may be off by, generously
 HALF_TURN = 3.14  # wrap leaves what is below as it is
 
 
@@ -96,7 +96,7 @@ class Found(NamedTuple):
     """Whether mathematics alone does not say what the value is: the operation needs its special case."""
 
 
-Rule = Callable[[Sequence[Span], Precision], Found]
+_Rule = Callable[[Sequence[Span], Precision], Found]
 
 
 def of_number(value: float, precision: Precision) -> Span:
@@ -114,7 +114,7 @@ def found(operation: str, spans: Sequence[Span], precision: Precision) -> Found:
 
 def widened(span: Span, precision: Precision) -> Span:
     """With a margin for what libraries differ in."""
-    margin = MARGIN * precision.unit * span.size + precision.tiny
+    margin = _MARGIN * precision.unit * span.size + precision.tiny
     return Span(precision.rounded(span.low - margin), precision.rounded(span.high + margin))
 
 
@@ -163,7 +163,7 @@ def _sqrt(spans: Sequence[Span], precision: Precision) -> Found:
 
 def _exp(spans: Sequence[Span], precision: Precision) -> Found:
     low, high = (nodes.exp(end) for end in spans[0])
-    over = high * (1 + MARGIN * precision.unit) >= precision.largest
+    over = high * (1 + _MARGIN * precision.unit) >= precision.largest
     wide = widened(Span(low, min(high, precision.largest)), precision)
     return Found(Span(max(wide.low, 0.0), wide.high), over)
 
@@ -221,11 +221,11 @@ def _all(precision: Precision) -> Span:
     return Span(-precision.largest, precision.largest)
 
 
-def _always(low: float, high: float) -> Rule:
+def _always(low: float, high: float) -> _Rule:
     return lambda _spans, _precision: Found(Span(low, high), False)
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, _Rule] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,

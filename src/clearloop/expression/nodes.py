@@ -244,12 +244,12 @@ FUNCTIONS: dict[str, Operation] = {row.name: row for row in _ALL if not row.symb
 PREFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 1}
 INFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 2}
 
-RESERVED = frozenset(FUNCTIONS) | {"and", "or", "not"}
+_RESERVED = frozenset(FUNCTIONS) | {"and", "or", "not"}
 
 
 def is_name(text: str) -> bool:
     """Whether a state, an action or a column of this name can be read in a formula."""
-    return text.isidentifier() and text not in RESERVED
+    return text.isidentifier() and text not in _RESERVED
 
 
 def _operation(name: str) -> Operation:
@@ -260,7 +260,7 @@ MAX_DEPTH = 200
 MAX_LAG = 1_000_000
 
 Part = Literal["value", "error", "setpoint"]
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,11 +364,11 @@ def _words(expression: Expression) -> list[Number | Variable | Operation]:
 
 def fold(
     expression: Expression,
-    leaf: Callable[[Number | Variable], T],
-    call: Callable[[Operation, Sequence[T]], T],
-) -> T:
+    leaf: Callable[[Number | Variable], _T],
+    call: Callable[[Operation, Sequence[_T]], _T],
+) -> _T:
     """Replaces every node by a value, from the leaves up. Nearly all that is done with formulas is a fold."""
-    stack: list[T] = []
+    stack: list[_T] = []
     for node in postorder(expression):
         if isinstance(node, Call):
             first = len(stack) - node.operation.arity

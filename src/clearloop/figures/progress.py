@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PENALTY = "penalty, as the search sees it (no unit)"
-STEPS = "steps of the model (number)"
+_STEPS = "steps of the model (number)"
 BELOW: dict[str, Any] = {"loc": "outside lower center", "ncols": 4, "fontsize": "small"}
 
 
@@ -61,7 +61,7 @@ def draw_progress(rows: Sequence[Progress]) -> "Figure":
             own = [row for row in rows if row.method == method]
             for axes in panels:
                 _draw_course(axes, own, mark, ends)
-        panels[-1].set_xlabel(STEPS)
+        panels[-1].set_xlabel(_STEPS)
         figure.supylabel(PENALTY, fontsize="medium")
         figure.legend(*panels[-1].get_legend_handles_labels(), **BELOW)
     return figure
@@ -126,7 +126,7 @@ def draw_population(generations: Sequence[Generation]) -> "Figure":
             )
         panels[-1].set_ylabel("penalty, as the search\nsees it (no unit)")
         count.step(steps, [generation.evaluated for generation in generations], where="post", color=GREY)
-        count.set(xlabel=STEPS, ylabel="evaluated\n(programs)")
+        count.set(xlabel=_STEPS, ylabel="evaluated\n(programs)")
         figure.align_ylabels([panels[-1], count])
         figure.legend(*panels[-1].get_legend_handles_labels(), **BELOW)
     return figure

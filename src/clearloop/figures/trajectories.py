@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
+_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
 
 
 def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
@@ -32,7 +32,7 @@ def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
         figure = Figure(figsize=(7.5, 1.15 * len(names) + 0.9), layout="constrained")
         panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
         for panel, name in zip(panels, names, strict=True):
-            for (label, trajectory), colour in zip(trajectories.items(), cycle(COLOURS), strict=False):
+            for (label, trajectory), colour in zip(trajectories.items(), cycle(_COLOURS), strict=False):
                 _draw(panel, trajectory, name, label, colour)
             panel.set_ylabel(_title(task, name), rotation=0, ha="right", va="center")
             panel.margins(x=0)

@@ -197,15 +197,15 @@ def narrowed(_typing: Any, x: Any) -> Any:
 
 # Rows of lanes in memory: arrays [rows, LANES] that start on a cache line.
 
-LINE = 64  # bytes
+_LINE = 64  # bytes
 
 
 def aligned(*shape: int, dtype: Any) -> Any:
     """An uninitialised array that starts on a cache line."""
     size = np.dtype(dtype).itemsize
     count = int(np.prod(shape))
-    raw = np.empty(count + LINE // size, dtype)
-    skip = (-raw.ctypes.data % LINE) // size
+    raw = np.empty(count + _LINE // size, dtype)
+    skip = (-raw.ctypes.data % _LINE) // size
     return raw[skip : skip + count].reshape(shape)
 
 
@@ -223,7 +223,7 @@ def load(_typing: Any, rows: Any, _row: Any, _lane: Any) -> Any:
         pointer = address(context, builder, signature.args[0], *arguments)
         kind = context.get_value_type(signature.return_type)
         value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
-        value.align = LINE
+        value.align = _LINE
         return value
 
     return Vector(rows.dtype)(rows, types.intp, types.intp), generate
@@ -241,7 +241,7 @@ def store(_typing: Any, rows: Any, _row: Any, _lane: Any, value: Any) -> Any:
         elif value == MASK:
             vector = builder.uitofp(vector, context.get_value_type(Vector(rows.dtype)))
         pointer = address(context, builder, signature.args[0], array, row, lane)
-        builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer())).align = LINE
+        builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer())).align = _LINE
         return context.get_dummy_value()
 
     return types.none(rows, types.intp, types.intp, rows.dtype if scalar else value), generate

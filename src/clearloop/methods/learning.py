@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 JUDGED = 8  # controllers, each of which takes as long as a thousand candidates of the search
 
-Score = Callable[[Controller, Floats], Floats]
+_Score = Callable[[Controller, Floats], Floats]
 """[N] the penalties of a controller from starts [N, S]"""
 
 
@@ -42,7 +42,7 @@ def batch_value(task: Task, batch: Batch, *, rng: np.random.Generator) -> Linear
     return LinearQ.learn(task, batch, _reference(task, batch), rng=rng)
 
 
-def batch_score(task: Task, batch: Batch, *, rng: np.random.Generator) -> Score:
+def batch_score(task: Task, batch: Batch, *, rng: np.random.Generator) -> _Score:
     """For the judgement; all have the same luck."""
     seed = int(rng.integers(2**63))
 
@@ -154,7 +154,7 @@ def judge(
     *,
     steps: int,
     rng: np.random.Generator,
-    score: Score | None = None,
+    score: _Score | None = None,
 ) -> Result:
     """Score candidates with the members that the search did not use, on new starts; drop the dominated.
 
@@ -204,7 +204,7 @@ BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000
 
 VALUES = ("model", "batch")
 
-Watch = Callable[[Search, Problem], None]
+_Watch = Callable[[Search, Problem], None]
 """Called after every round."""
 
 
@@ -218,7 +218,7 @@ def learn(
     track: Track = BEST,
     value: str = "model",
     surrogate: Surrogate | None = None,
-    watch: Watch | None = None,
+    watch: _Watch | None = None,
     resume: State | None = None,
     force: bool = False,
 ) -> Result:

@@ -17,7 +17,7 @@ from clearloop.kernels.layout import NETWORK, TANH, Policies
 from clearloop.methods.method import Method, Problem
 from clearloop.methods.swarm import Form, Stages, Swarming, rounded
 
-WEIGHTS = 5.0
+_WEIGHTS = 5.0
 """How far from zero they may be, for features in their typical sizes."""
 
 
@@ -44,7 +44,7 @@ class NetworkForm(Form):
         self.widths = (len(self.slots), *hidden, len(self.reach))
         self.biased = not problem.task.symmetric
         count = sum((n_in + self.biased) * n_out for n_in, n_out in pairwise(self.widths))
-        self.bounds = np.tile([-WEIGHTS, WEIGHTS], (count, 1))
+        self.bounds = np.tile([-_WEIGHTS, _WEIGHTS], (count, 1))
 
     def layers(self, vectors: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Weights [P, inputs, outputs] and biases [P, outputs] of [P, d] vectors, as they stand in files."""

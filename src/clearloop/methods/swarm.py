@@ -18,7 +18,7 @@ from clearloop.methods.method import Candidate, Problem, Search, State
 from clearloop.search.cma import CMA, Descent
 from clearloop.search.pso import PSO, Swarm
 
-DIGITS = 4
+_DIGITS = 4
 MOST_PARAMETERS = 2_000  # of a form: a descent's covariance has the square of that
 
 
@@ -196,7 +196,7 @@ class Hunt:
 def rounded(values: Floats) -> Floats:
     """To DIGITS significant digits: the doubles nearest to short decimals."""
     sizes = np.abs(values)
-    places = DIGITS - 1 - np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
+    places = _DIGITS - 1 - np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
     power = 10.0 ** np.abs(places)
     near: Floats = np.where(places > 0, np.rint(values * power) / power, np.rint(values / power) * power)
     return near

@@ -21,7 +21,7 @@ from clearloop.networks.network import Activation, Loss, Progress, Scaling, Trai
 Layers = tuple[tuple[jax.Array, jax.Array], ...]
 """weights [outputs, inputs] and biases [outputs] of each layer; an ensemble's begin with the axes [M, T]"""
 
-ACTIVATIONS: Final = {"relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
+_ACTIVATIONS: Final = {"relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
 
 
 class Rows(NamedTuple):
@@ -151,7 +151,7 @@ def forward(layers: Layers, x: jax.Array, activation: Activation) -> jax.Array:
     """Outputs [outputs, rows] of one network for inputs [features, rows]."""
     *hidden, (w_last, b_last) = layers
     for w, b in hidden:
-        x = ACTIVATIONS[activation](w @ x + b[:, None])
+        x = _ACTIVATIONS[activation](w @ x + b[:, None])
     return w_last @ x + b_last[:, None]
 
 
@@ -255,7 +255,7 @@ def _features(layers: Layers, rows: jax.Array, reads: jax.Array, settings: Train
     def hidden(layers: Layers) -> jax.Array:
         x = rows
         for w, b in layers[:-1]:
-            x = ACTIVATIONS[settings.activation](w @ x + b[:, None])
+            x = _ACTIVATIONS[settings.activation](w @ x + b[:, None])
         return x
 
     return jnp.concatenate(jax.vmap(hidden)(_seeing(layers, reads))).T

@@ -20,7 +20,7 @@ Loss = Literal["squared", "shares"]
 """squared error; or, for targets from 0 to 1, the cross-entropy of the sigmoid of the outputs"""
 
 GROWTH, SHRINKAGE = 1.2, 0.5
-SMALLEST, LARGEST = 1e-6, 50.0
+_SMALLEST, _LARGEST = 1e-6, 50.0
 
 
 class _Course(NamedTuple):
@@ -113,7 +113,7 @@ def _move(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The weight, what the next epoch compares its gradient with, and the step size."""
     product = jnp.sign(before) * gradient  # of two small gradients it would be 0
-    grown, shrunk = jnp.minimum(step * GROWTH, LARGEST), jnp.maximum(step * SHRINKAGE, SMALLEST)
+    grown, shrunk = jnp.minimum(step * GROWTH, _LARGEST), jnp.maximum(step * SHRINKAGE, _SMALLEST)
     step = jnp.where(product > 0, grown, jnp.where(product < 0, shrunk, step))
     gradient = jnp.where(product < 0, 0.0, gradient)
     return weight - jnp.sign(gradient) * step, gradient, step

@@ -34,7 +34,7 @@ from clearloop.pages.sentences import sentences
 from clearloop.pages.words import Said, explain_parts
 from clearloop.runs import RunDirectory
 
-LONGEST = 36  # characters of a term that is typeset
+_LONGEST = 36  # characters of a term that is typeset
 
 
 def contents(file: Path, run: RunDirectory) -> Card:
@@ -98,7 +98,7 @@ def _parts(subject: Subject) -> list[Section]:
 
 def _is_long(what: Expression | str) -> bool:
     """Too long for one line of its column: then it is text, which breaks."""
-    return not isinstance(what, str) and len(to_text(what)) > LONGEST
+    return not isinstance(what, str) and len(to_text(what)) > _LONGEST
 
 
 def _typeset(what: Expression | str) -> str | Formula:

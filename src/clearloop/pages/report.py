@@ -50,7 +50,7 @@ from clearloop.task import Task
 
 # What the report says of each controller, when it is opened.
 
-SEED = 0  # of the noise: the same for all controllers
+_SEED = 0  # of the noise: the same for all controllers
 
 Facts = list[tuple[str, str]]
 
@@ -65,7 +65,7 @@ def details(
 ) -> Iterator[dict[str, Any]]:
     """Of one after the other: some seconds each."""
     for entry, controller in zip(front.entries, controllers, strict=True):
-        found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(SEED))
+        found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(_SEED))
         yield {
             "controller": entry.controller,
             "method": entry.method,
@@ -187,17 +187,17 @@ def _telling_row(task: Task, batch: Batch) -> int:
 
 # Four lights beside the answer: whether to believe it, with the reason in words.
 
-Grade = Literal["good", "fair", "poor"]
-SIGNS: dict[Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
+_Grade = Literal["good", "fair", "poor"]
+SIGNS: dict[_Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
 REASONS = 2  # of the verdict on the model; all of them stand further down
-KEPT, NEARLY = 0.05, 0.15  # how far plant and promise may be apart
+KEPT, _NEARLY = 0.05, 0.15  # how far plant and promise may be apart
 FEW, MANY = 0.05, 0.2  # share of the starts that a disturbance may cost
 DEARER, TWICE = 0.25, 1.0  # how much more of the penalty
 
 
 class Light(NamedTuple):
     name: str
-    grade: Grade
+    grade: _Grade
     text: str
 
     @property
@@ -211,7 +211,7 @@ def lights(front: Front, examined: Report, quality: Quality, pick: Diagnosis) ->
 
 
 def _data(examined: Report) -> Light:
-    grade: Grade = "good" if examined.severity in ("ok", "note") else "fair"
+    grade: _Grade = "good" if examined.severity in ("ok", "note") else "fair"
     return Light("The data", "poor" if examined.severity == "problem" else grade, examined.verdict)
 
 
@@ -220,7 +220,7 @@ def _promise(front: Front) -> Light:
     if not pairs:
         return Light("The promise", "fair", "There is no plant to test it on: it is what the model says.")
     apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
-    return Light("The promise", _graded(apart, KEPT, NEARLY), sentences(kept(front)))
+    return Light("The promise", _graded(apart, KEPT, _NEARLY), sentences(kept(front)))
 
 
 def _calm(pick: Diagnosis) -> list[Light]:
@@ -243,7 +243,7 @@ def _small_deviations(found: Linearisation | None) -> Iterator[str]:
         yield f"close to its rest it is {found!r}" if holds else f"it {found!r}"
 
 
-def _graded(value: float, good: float, fair: float) -> Grade:
+def _graded(value: float, good: float, fair: float) -> _Grade:
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
 
@@ -251,9 +251,9 @@ def _graded(value: float, good: float, fair: float) -> Grade:
 #
 # Both axes are logarithmic where that is possible: penalties and complexities of one front span decades.
 
-WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
-COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
+_WIDTH, HEIGHT = 640, 400
+_LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
+_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
 SHAPES = ("circle", "square", "triangle", "diamond", "cross")
 MOST_TICKS = 6
 DECADE = 10.0
@@ -307,10 +307,10 @@ def chart(front: Front) -> dict[str, Any]:
     known = [row for row in front.published if row.in_paper]
     tested = front.entries[0].penalty_system is not None
     lines = [(row.penalty_system if tested else row.penalty_model) for row in known]
-    x = Scale.of([entry.complexity for entry in front.entries], LEFT, WIDTH - RIGHT)
+    x = Scale.of([entry.complexity for entry in front.entries], _LEFT, _WIDTH - RIGHT)
     y = Scale.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
     methods = {
-        name: {"colour": COLOURS[n % len(COLOURS)], "shape": SHAPES[(n + n // len(COLOURS)) % len(SHAPES)]}
+        name: {"colour": _COLOURS[n % len(_COLOURS)], "shape": SHAPES[(n + n // len(_COLOURS)) % len(SHAPES)]}
         for n, name in enumerate(dict.fromkeys(entry.method for entry in front.entries))
     }
     points = [
@@ -327,10 +327,10 @@ def chart(front: Front) -> dict[str, Any]:
         for i, (entry, cost) in enumerate(zip(front.entries, costs, strict=True))
     ]
     return {
-        "width": WIDTH,
+        "width": _WIDTH,
         "height": HEIGHT,
-        "left": LEFT,
-        "right": WIDTH - RIGHT,
+        "left": _LEFT,
+        "right": _WIDTH - RIGHT,
         "top": TOP,
         "bottom": HEIGHT - BOTTOM,
         "points": points,
@@ -345,11 +345,11 @@ def chart(front: Front) -> dict[str, Any]:
     }
 
 
-T = TypeVar("T")
-Progress = Callable[[float], None]
+_T = TypeVar("_T")
+_Progress = Callable[[float], None]
 
 
-def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, Any]:
+def contents(run: RunDirectory, progress: _Progress | None = None) -> dict[str, Any]:
     """`progress` is told the share that is done."""
     description, front = run.describe(), Front.read(run)
     task = run.task()
@@ -394,7 +394,7 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
     }
 
 
-def _followed(parts: Iterator[T], total: int, progress: Progress | None) -> list[T]:
+def _followed(parts: Iterator[_T], total: int, progress: _Progress | None) -> list[_T]:
     found = []
     for part in parts:
         found.append(part)
@@ -481,12 +481,12 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
 
 # `report.html`: one file that a browser opens from the disk, with no network and no server.
 
-TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_report(run: RunDirectory, progress: Progress | None = None) -> Path:
+def write_report(run: RunDirectory, progress: _Progress | None = None) -> Path:
     """Of a finished run. `progress` is told the share that is done."""
-    file, page = run.path / "report.html", render(TEMPLATES / "report.html", contents(run, progress))
+    file, page = run.path / "report.html", render(_TEMPLATES / "report.html", contents(run, progress))
     with whole_file(file) as out:
         out.write(page.encode())
     return file

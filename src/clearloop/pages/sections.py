@@ -124,7 +124,7 @@ def as_svg(figure: "Figure") -> str:
 
 # The controller that a card is about, with everything of its run that the card needs.
 
-SEED = 0  # of the noise, as in the report
+_SEED = 0  # of the noise, as in the report
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ def examine(file: Path, run: RunDirectory) -> Subject:
         batch=batch,
         description=description,
         diagnosis=diagnose(
-            controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(SEED)
+            controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(_SEED)
         ),
         promised=evaluate(
             controller, task, surrogate=surrogate, members=surrogate.judge_members, starts=scoring
@@ -367,7 +367,7 @@ def coverage(subject: Subject) -> Section:
 # The loop for small deviations: gains where it rests, beside LQR's; eigenvalues and margins.
 
 MOST_MODES = 4  # that are listed, the slowest first
-NONE = "—"
+_NONE = "—"
 
 
 def gains(subject: Subject) -> Section:
@@ -448,7 +448,7 @@ def small_deviations(subject: Subject) -> Section:
         notes.append(f"No linear model of the log: {subject.model}.")
     columns = [_values(margins, subject.task.dt) for margins in known.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
-    rows = [[label, *(column.get(label, NONE) for column in columns)] for label in labels]
+    rows = [[label, *(column.get(label, _NONE) for column in columns)] for label in labels]
     notes.append("Limits of the actions are not in it.")
     return Section(
         title,

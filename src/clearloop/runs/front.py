@@ -239,11 +239,11 @@ def score_published(task: Task, surrogate: Surrogate) -> Iterator[tuple[Publishe
 # How far to believe each controller of a front: where it goes, how far models differ, what was before it.
 
 STARTS = 256
-FEWEST = 30  # rows of the log to compare with it
-SEED = 0  # of the starts and of the region: the same for all controllers
+_FEWEST = 30  # rows of the log to compare with it
+_SEED = 0  # of the starts and of the region: the same for all controllers
 
-OUTSIDE = 0.1  # share of the path outside the logged region, from which on to beware; 0.01 is usual
-APART = 0.1  # deviation between models, as a share of the promise
+_OUTSIDE = 0.1  # share of the path outside the logged region, from which on to beware; 0.01 is usual
+_APART = 0.1  # deviation between models, as a share of the promise
 
 
 @dataclass(frozen=True)
@@ -263,9 +263,9 @@ class Trusted:
     @property
     def warnings(self) -> list[str]:
         found = []
-        if self.outside is not None and self.outside > OUTSIDE:
+        if self.outside is not None and self.outside > _OUTSIDE:
             found.append(f"{percent(self.outside, 0)} of its path is outside the logged region")
-        if self.spread is not None and self.spread > APART * abs(self.promise):
+        if self.spread is not None and self.spread > _APART * abs(self.promise):
             found.append(f"the models differ by {self.spread:.2g} about what it costs")
         return found
 
@@ -289,7 +289,7 @@ def examine_front(
     logged = LoggedCost(task, batch)
     chosen = _evenly(len(logged.rows))
     compared = Scenarios.logged(task, batch, logged.rows[chosen]) if len(chosen) else None
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(_SEED)
     region = Region(task, batch, rng=rng)
     starts = Scenarios.drawn(task, batch, STARTS, rng)
     found = []
@@ -317,7 +317,7 @@ def read_trust(run: RunDirectory, description: dict[str, Any]) -> tuple[tuple[Tr
 
 def _evenly(count: int) -> Ints:
     """Of so many rows that can be compared, some, evenly spaced; none if there are too few."""
-    if count < FEWEST:
+    if count < _FEWEST:
         return np.zeros(0, np.int64)
     return np.linspace(0, count - 1, min(STARTS, count)).astype(np.int64)
 
@@ -333,7 +333,7 @@ def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -
         law = explained.controller()
     except ClearloopError:
         return Before("none", text=f"{too_short}, and no law explains its actions: nothing to compare with")
-    scoring = Scenarios.drawn(task, batch, STARTS, np.random.default_rng(SEED))
+    scoring = Scenarios.drawn(task, batch, STARTS, np.random.default_rng(_SEED))
     if task.start_box is not None:
         scoring = Scenarios.scoring(task)
     penalty = _on_model(law, task, surrogate, scoring)

@@ -149,7 +149,7 @@ def _latest(folder: Path) -> float:
     return max(changed)
 
 
-LONGEST = 400  # characters of a formula, as it is listed
+_LONGEST = 400  # characters of a formula, as it is listed
 
 
 class Catalog:
@@ -242,7 +242,7 @@ def _entry(name: str, title: str, controller: Controller, source: str) -> dict[s
         "id": name,
         "title": title,
         "kind": controller.kind,
-        "formula": formula if len(formula) <= LONGEST else formula[: LONGEST - 1] + "…",
+        "formula": formula if len(formula) <= _LONGEST else formula[: _LONGEST - 1] + "…",
         "source": source,
     }
 

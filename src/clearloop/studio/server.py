@@ -190,7 +190,7 @@ def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
 
 HOST = "127.0.0.1"
 LARGEST_FRAME = 64 * 1024  # bytes of a websocket's message, before the connection is cut
-PATIENCE = 5  # seconds that open connections get when it ends
+_PATIENCE = 5  # seconds that open connections get when it ends
 
 
 def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> None:
@@ -215,7 +215,7 @@ def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
             ws="websockets-sansio",
             ws_max_size=LARGEST_FRAME,
             ws_per_message_deflate=False,
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=_PATIENCE,
         )
     )
 

@@ -21,7 +21,7 @@ from clearloop.task import Task
 
 # Who chooses the actions of one side: a hand, or a controller.
 
-Values = Mapping[str, float]
+_Values = Mapping[str, float]
 
 
 class Driver(ABC):
@@ -30,7 +30,7 @@ class Driver(ABC):
         """A new episode."""
 
     @abstractmethod
-    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
+    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
         """By what sensors show; `hidden`: what they do not."""
 
     @abstractmethod
@@ -45,14 +45,14 @@ class Hand(Driver):
         self._limits = {name: action.limits for name, action in task.actions.items()}
         self._shares = dict.fromkeys(self._limits, 0.0)
 
-    def hold(self, shares: Values) -> None:
+    def hold(self, shares: _Values) -> None:
         """Actions that are not named stay as they are."""
         self._shares |= {name: min(max(share, -1.0), 1.0) for name, share in shares.items()}
 
     def begin(self) -> None:
         """The hand stays where it is."""
 
-    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:  # noqa: ARG002
+    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:  # noqa: ARG002
         return {
             name: (low + high) / 2 + self._shares[name] * (high - low) / 2
             for name, (low, high) in self._limits.items()
@@ -73,7 +73,7 @@ class Automatic(Driver):
     def begin(self) -> None:
         self._memory, self._acted = self.controller.reset(), False
 
-    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
+    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
         self._acted = True
         return self.controller.act({**hidden, **seen} if self._sees_all else seen, self._memory, aims)
 
@@ -137,7 +137,7 @@ def standard_normal(task: Task, rng: np.random.Generator) -> Floats:
 
 # One plant with its sensors and its driver, and how it fares.
 
-DIGITS = 6  # after the point, of what is shown
+_DIGITS = 6  # after the point, of what is shown
 
 
 class Side:
@@ -191,21 +191,21 @@ class Side:
             "state": _short(self.state),
             "seen": _short(self.seen),
             "action": _short(self.action),
-            "terms": [{**term, "value": round(term["value"], DIGITS)} for term in self.driver.terms()],
+            "terms": [{**term, "value": round(term["value"], _DIGITS)} for term in self.driver.terms()],
             "failed": self.failed,
-            "up": round(self.steps * self.task.dt, DIGITS),
-            "penalty": round(self.penalty, DIGITS),
+            "up": round(self.steps * self.task.dt, _DIGITS),
+            "penalty": round(self.penalty, _DIGITS),
         }
 
 
 def _short(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, DIGITS) for name, value in values.items()}
+    return {name: round(value, _DIGITS) for name, value in values.items()}
 
 
 # A batch in the making: what one side's sensors showed and what was done, episode by episode.
 
 
-MOST_ROWS = 400_000  # nearly three hours at 40 steps per second
+_MOST_ROWS = 400_000  # nearly three hours at 40 steps per second
 
 
 class Row(NamedTuple):
@@ -231,21 +231,21 @@ class Recorder:
 
     @property
     def full(self) -> bool:
-        return self.transitions >= MOST_ROWS
+        return self.transitions >= _MOST_ROWS
 
-    def note(self, seen: Values, action: Values, aims: Values) -> None:
+    def note(self, seen: _Values, action: _Values, aims: _Values) -> None:
         """What was shown before a step, and what was done then."""
         self._open.append(self._row(seen, tuple(action[name] for name in self.task.actions), aims, False))
         self.transitions += 1
 
-    def cut(self, seen: Values, aims: Values, *, terminal: bool = False) -> None:
+    def cut(self, seen: _Values, aims: _Values, *, terminal: bool = False) -> None:
         """The episode, if there is one, ends with this observation; `terminal`: it failed."""
         if self._open:
             nothing = (float("nan"),) * len(self.task.actions)
             self._episodes.append([*self._open, self._row(seen, nothing, aims, terminal)])
             self._open = []
 
-    def _row(self, seen: Values, action: tuple[float, ...], aims: Values, terminal: bool) -> Row:
+    def _row(self, seen: _Values, action: tuple[float, ...], aims: _Values, terminal: bool) -> Row:
         shown = tuple(seen[name] for name in self.task.states)
         return Row(shown, action, tuple(aims[name] for name in self._followed), terminal)
 

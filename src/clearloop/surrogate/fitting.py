@@ -61,10 +61,10 @@ def of_states(network: Network, matrix: Floats) -> Network:
 
 THIN = 0.15  # of the spread among neighbours in the widest direction
 NEIGHBOURS = 4  # for each state
-APART = 0.5  # standard deviations, between states that may be neighbours of each other though of one episode
+_APART = 0.5  # standard deviations, between states that may be neighbours of each other though of one episode
 MOST_SHEETS = 5_000  # states among which neighbours are looked for
 BESIDE = 0.1  # standard deviations: how far steps are displaced
-SHOWN = 20_000  # steps that are shown again, at most
+_SHOWN = 20_000  # steps that are shown again, at most
 AT_ONCE = 1_000  # neighbourhoods, for the sake of memory
 
 
@@ -84,7 +84,7 @@ def steps_beside(task: Task, steps: Steps, rng: np.random.Generator) -> Steps | 
     tree = KDTree(scattered[rng.permutation(len(scattered))[:MOST_SHEETS]])
     if np.median([is_thin[-1] for is_thin, _ in _surroundings(tree, tree.data)]) == 0:
         return None
-    shown = steps[np.sort(rng.permutation(len(steps))[:SHOWN])]
+    shown = steps[np.sort(rng.permutation(len(steps))[:_SHOWN])]
     displacements = [
         (BESIDE * rng.standard_normal(len(places)) * is_thin) @ directions
         for is_thin, directions in _surroundings(tree, shown.window[:, places] / scale)
@@ -130,7 +130,7 @@ def _scattered(states: Floats, episodes: Ints) -> Floats:
     lag = 1
     while (later := np.flatnonzero(age >= lag)).size:
         moved = np.sqrt(np.mean((states[later] - states[later - lag]) ** 2, axis=1))
-        if np.median(moved) >= APART:
+        if np.median(moved) >= _APART:
             break
         lag *= 2
     scattered: Floats = states[age % lag == 0]

@@ -95,8 +95,8 @@ def _r_squared(true: Floats, predicted: Floats) -> float:
 
 # How the error grows with the horizon: logged actions are replayed on the model, from logged states on.
 
-LONGEST = 200  # steps
-FEWEST = 10  # replays, or half of them, that must still run for an error to mean something
+_LONGEST = 200  # steps
+_FEWEST = 10  # replays, or half of them, that must still run for an error to mean something
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +121,9 @@ class OpenLoop:
 
 def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:
     """`steps`: those of the batch. A replay begins with each episode, and anew when the horizon is over."""
-    begins, lengths = segments(batch.transitions().episode, steps, min(surrogate.task.horizon, LONGEST))
+    begins, lengths = segments(batch.transitions().episode, steps, min(surrogate.task.horizon, _LONGEST))
     running = np.sum(lengths[:, None] > np.arange(lengths.max(initial=0)), axis=0)
-    horizon = int(np.count_nonzero(running >= min(FEWEST, -(-len(begins) // 2))))
+    horizon = int(np.count_nonzero(running >= min(_FEWEST, -(-len(begins) // 2))))
     errors = np.stack(
         [errors_of(surrogate, m, surrogate.task, steps, begins, horizon) for m in range(surrogate.members)]
     )
@@ -215,7 +215,7 @@ def _deviation(predicted: Floats) -> Floats:
 # A criterion is good or fair up to the limits below, and poor beyond; the verdict is that of the worst. Only
 # states that networks predict are judged: what is computed from them is as good as they are.
 
-Grade = Literal["good", "fair", "poor"]
+_Grade = Literal["good", "fair", "poor"]
 
 UNEXPLAINED = (0.01, 0.1)  # share of a state's change in one step
 SOON = 10  # steps
@@ -227,20 +227,20 @@ FALSE_ALARMS = (0.01, 0.05)  # share of the steps that do not fail
 
 
 class Criterion(NamedTuple):
-    grade: Grade
+    grade: _Grade
     reason: str
 
 
 def judge(
     task: Task, states: StateErrors, open_loop: OpenLoop, reward: RewardErrors
-) -> tuple[Grade, tuple[str, ...]]:
+) -> tuple[_Grade, tuple[str, ...]]:
     """The grade, and what is good, or what is not."""
     found = [*_one_step(task, states), *_drift(task, open_loop), *_reward(reward)]
-    worst: Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
+    worst: _Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
     return worst, tuple(criterion.reason for criterion in found if criterion.grade == worst)
 
 
-def _grade(value: float, limits: tuple[float, float]) -> Grade:
+def _grade(value: float, limits: tuple[float, float]) -> _Grade:
     good, fair = limits
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
@@ -298,7 +298,7 @@ class Quality:
     task: Task
     steps: int
     """held-out transitions"""
-    verdict: Grade
+    verdict: _Grade
     reasons: tuple[str, ...]
     """what is good, or what is not"""
     states: StateErrors

@@ -125,7 +125,7 @@ class Steps:
 # as published.
 
 FEWEST = 10  # failing steps from which to learn anything
-USUAL = 0.99  # of the other steps differ from a linear model by no more than some error; …
+_USUAL = 0.99  # of the other steps differ from a linear model by no more than some error; …
 SURPRISING = 3.0  # … a failing step that differs by so many times that error is odd; …
 TOLERATED = 0.1  # … a state of which more of the failing steps are odd is altered (cart-pole: 0.00 or 1.00)
 
@@ -171,7 +171,7 @@ def _surprises(steps: Steps) -> Flags:
     ordinary = ~steps.failing
     gains, *_ = np.linalg.lstsq(inputs[ordinary], steps.change[ordinary])
     errors = np.abs(steps.change - inputs @ gains)
-    odd = errors[steps.failing] > SURPRISING * np.quantile(errors[ordinary], USUAL, axis=0)
+    odd = errors[steps.failing] > SURPRISING * np.quantile(errors[ordinary], _USUAL, axis=0)
     return np.asarray(odd.mean(axis=0) > TOLERATED)
 
 

@@ -32,7 +32,7 @@ from clearloop.task import Task
 
 # A surrogate on disk: what a person may want to know as JSON, numbers as safetensors.
 
-TEXT, NUMBERS = "surrogate.json", "surrogate.safetensors"
+TEXT, _NUMBERS = "surrogate.json", "surrogate.safetensors"
 LARGEST_TEXT = 1024 * 1024  # bytes
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -86,7 +86,7 @@ def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> N
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ClearloopError(f"{folder}: cannot be made: {error.strerror or error}") from error
-    with whole_file(folder / NUMBERS) as file:
+    with whole_file(folder / _NUMBERS) as file:
         file.write(content)
     with whole_file(folder / TEXT) as file:
         file.write(f"{signed.model_dump_json(indent=2)}\n".encode())
@@ -94,7 +94,7 @@ def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> N
 
 def read(folder: str | Path) -> tuple[Header, dict[str, Floats]]:
     header = _read_header(Path(folder) / TEXT)
-    return header, _read_numbers(Path(folder) / NUMBERS, header.numbers)
+    return header, _read_numbers(Path(folder) / _NUMBERS, header.numbers)
 
 
 def _read_header(path: Path) -> Header:

@@ -19,7 +19,7 @@ from clearloop.task import Task
 # Whether a model is worth its trouble: its replays beside "nothing changes", and beside a linear model.
 
 AHEAD = (1, 3, 10, 30, 100)  # steps; no more than the horizon, and than logged episodes last
-FEWEST_COMPARED, MOST = 5, 2000  # replays that last as long
+FEWEST_COMPARED, _MOST = 5, 2000  # replays that last as long
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> Compariso
 def _replays(begins: Ints, lengths: Ints, steps: int) -> Ints:
     """Where those begin that last so many steps; of many, some."""
     whole = begins[lengths >= steps]
-    return whole[:: 1 + len(whole) // MOST]
+    return whole[:: 1 + len(whole) // _MOST]
 
 
 def better(task: Task, found: Comparison) -> list[float]:
@@ -102,11 +102,11 @@ def better(task: Task, found: Comparison) -> list[float]:
 
 
 NO_BETTER = 0.95  # of the error of "nothing changes": a model with more predicts nothing
-LINEAR = 1.5  # times the error of a linear model: a model with more has not learned enough
+_LINEAR = 1.5  # times the error of a linear model: a model with more has not learned enough
 MOSTLY_FAILING = 0.5  # share of the steps
-UNEXPLAINED = 0.95  # share of the variance of a learned reward
-PARTS, WEAK = 5, 3.0  # of a state's range by quantiles; times the usual error in the worst of them
-FEWEST = 30  # held-out steps in a part
+_UNEXPLAINED = 0.95  # share of the variance of a learned reward
+_PARTS, WEAK = 5, 3.0  # of a state's range by quantiles; times the usual error in the worst of them
+_FEWEST = 30  # held-out steps in a part
 
 
 def trust(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
@@ -151,7 +151,7 @@ def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
         elif found.ahead:
             k = int(np.searchsorted(found.ahead, 10, side="right")) - 1
             ratio = float(found.model[k, j] / max(found.linear[k, j], 1e-300))
-            if ratio > LINEAR and found.model[k, j] > 0.1 * found.still[k, j]:
+            if ratio > _LINEAR and found.model[k, j] > 0.1 * found.still[k, j]:
                 what = (
                     f"{found.ahead[k]} steps ahead, a linear model predicts {name} better than the networks, "
                     f"{ratio:.2g} times: there is too little data for them; log more"
@@ -182,22 +182,22 @@ def _regions(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding
 
 def _weakest(squares: Floats, values: Floats) -> tuple[float, float, float]:
     """How much worse than usual, and from where to where."""
-    edges = np.quantile(values, np.linspace(0, 1, PARTS + 1))
-    if len(values) < FEWEST * PARTS or np.any(np.diff(edges) <= 0):
+    edges = np.quantile(values, np.linspace(0, 1, _PARTS + 1))
+    if len(values) < _FEWEST * _PARTS or np.any(np.diff(edges) <= 0):
         return 0.0, 0.0, 0.0
-    part = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, PARTS - 1)
-    sizes = np.sqrt([squares[part == k].mean() for k in range(PARTS)])
+    part = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _PARTS - 1)
+    sizes = np.sqrt([squares[part == k].mean() for k in range(_PARTS)])
     k, usual = int(np.argmax(sizes)), float(np.median(sizes))
     return float(sizes[k]) / usual if usual else 0.0, float(edges[k]), float(edges[k + 1])
 
 
 def _reward(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding]:
     """A reward that is learned as a value must depend on what is seen."""
-    if task.reward_expression is not None or len(np.unique(steps.reward)) <= PARTS:
+    if task.reward_expression is not None or len(np.unique(steps.reward)) <= _PARTS:
         return
     rewards, _ = surrogate.judge(steps.frame, 0)
     left = float(np.square(rewards - steps.reward).mean() / max(float(steps.reward.var()), 1e-300))
-    if left > UNEXPLAINED:
+    if left > _UNEXPLAINED:
         what = (
             "the reward cannot be predicted from states and actions (only "
             f"{rough_percent(max(0.0, 1 - left), 2)} of its variance): log what it depends on, or "

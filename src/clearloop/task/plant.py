@@ -25,7 +25,7 @@ from clearloop.task.tables import (
 
 # `where` tables: names for numbers and for parts of formulas; each may use those above it.
 
-LARGEST = 10_000  # nodes of a formula; every line of `where` could double it
+_LARGEST = 10_000  # nodes of a formula; every line of `where` could double it
 
 Definitions = Mapping[Variable, Expression]
 """What is defined so far."""
@@ -53,8 +53,8 @@ def put_in(
         if (variable.lag or 0) > MOST_STEPS_BACK:
             raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps")
     sizes = {variable: _size(known[variable], {}) for variable in used if variable in known}
-    if _size(formula, sizes) > LARGEST:
-        raise ClearloopError(f"longer than {LARGEST:,} numbers, names and operations once `where` is put in")
+    if _size(formula, sizes) > _LARGEST:
+        raise ClearloopError(f"longer than {_LARGEST:,} numbers, names and operations once `where` is put in")
     return substitute(formula, known)
 
 

@@ -30,7 +30,7 @@ from clearloop.task.tables import (
 #
 # A term writes its cost as a formula of the language. What it costs in a step is `weight` times that.
 
-Shape = Annotated[Literal["absolute", "square"], expecting('"absolute" or "square"')]
+_Shape = Annotated[Literal["absolute", "square"], expecting('"absolute" or "square"')]
 Complaint = tuple[str, str]
 """Of a key, what is wrong with it."""
 
@@ -59,7 +59,7 @@ class Track(Term):
     tolerance: NotNegative = 0.0
     scale: Positive = 1.0
     """the distance that counts 1"""
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
     def cost(self, scope: Scope) -> str:  # noqa: ARG002
         if not self.tolerance:
@@ -100,7 +100,7 @@ class Limit(Term):
     max: Number | None = None
     scale: Positive = 1.0
     """the distance that counts 1"""
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:
@@ -140,7 +140,7 @@ class Effort(Term):
     effort: Text
     around: Number | None = None
     """none given: 0, or the limit that is nearest to it"""
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
     def cost(self, scope: Scope) -> str:
         low, high = scope.limits[self.effort]
@@ -159,7 +159,7 @@ class Rate(Term):
 
     kind: ClassVar[str] = "rate"
     rate: Text
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
     def cost(self, scope: Scope) -> str:
         low, high = scope.limits[self.rate]
@@ -191,7 +191,7 @@ def _of_its_kind(value: Any) -> Any:
 
 
 AnyTerm = Annotated[SerializeAsAny[Term], BeforeValidator(_of_its_kind)]
-Terms = Annotated[tuple[AnyTerm, ...], Field(max_length=64)]
+_Terms = Annotated[tuple[AnyTerm, ...], Field(max_length=64)]
 
 
 def _aimless(key: str, state: str, scope: Scope) -> Iterator[Complaint]:
@@ -233,7 +233,7 @@ class Reward(Table):
 
     cases: Annotated[tuple[Case, ...], Field(max_length=MOST_CASES)] = ()
     otherwise: tables.Number | None = None
-    terms: Terms = ()
+    terms: _Terms = ()
     expression: Formula | None = None
     column: Text | None = None
     failure: Formula | None = None

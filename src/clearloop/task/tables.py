@@ -113,7 +113,7 @@ Horizon = Annotated[_Whole, Field(ge=1, le=1_000_000), expecting("a whole number
 History = Annotated[_Whole, Field(ge=1, le=1_000), expecting("a whole number from 1 to 1,000")]
 Substeps = Annotated[_Whole, Field(ge=1, le=10_000), expecting("a whole number from 1 to 10,000")]
 Flag = Annotated[bool, Strict(), expecting("true or false")]
-Unit = Annotated[str, Strict(), Field(max_length=40), expecting("text of at most 40 characters")]
+_Unit = Annotated[str, Strict(), Field(max_length=40), expecting("text of at most 40 characters")]
 Text = Annotated[_Text, expecting("text of 1 to 200 characters")]
 Formula = Annotated[
     _FormulaText, expecting(f"a formula in quotes, of at most {LONGEST_FORMULA:,} characters")
@@ -152,7 +152,7 @@ class Table(BaseModel):
 
 
 class State(Table):
-    unit: Unit = ""
+    unit: _Unit = ""
     setpoint: Setpoint | None = None
     formula: Formula | None = None
     """computed from other states and from the past, not read and not predicted"""
@@ -161,7 +161,7 @@ class State(Table):
 
 
 class Action(Table):
-    unit: Unit = ""
+    unit: _Unit = ""
     limits: Limits
     step: Positive | None = None
     """It takes only values so far apart, counted from the lower limit; none given: any value."""

@@ -245,8 +245,8 @@ class _Bench:
 
 # Test vectors that a PLC can take: few, and no numbers that a compiler may not like.
 
-MOST_ROWS = 200
-SMALLEST, LARGEST = 1e-9, 1e9
+_MOST_ROWS = 200
+_SMALLEST, _LARGEST = 1e-9, 1e9
 
 
 def plc_bench(
@@ -259,7 +259,7 @@ def plc_bench(
             tame.append(episode)
             starts.append(start)
         start += len(episode)
-    every = -(-sum(map(len, tame)) // MOST_ROWS)
+    every = -(-sum(map(len, tame)) // _MOST_ROWS)
     steps, first, inputs = [], [], []
     for begin, episode in list(zip(starts, tame, strict=True))[:: max(every, 1)]:
         for index, values in enumerate(episode):
@@ -278,4 +278,4 @@ def plc_bench(
 
 
 def _is_tame(episode: Episode) -> bool:
-    return all(v == 0 or SMALLEST <= abs(v) <= LARGEST for step in episode for v in step.values())
+    return all(v == 0 or _SMALLEST <= abs(v) <= _LARGEST for step in episode for v in step.values())

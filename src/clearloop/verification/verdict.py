@@ -105,7 +105,7 @@ def _name(element: Element) -> str:
 
 # Runs exported code on test vectors: compilers and interpreters in processes of their own.
 
-LONGEST = 600  # seconds
+_LONGEST = 600  # seconds
 Actions = NDArray[np.float64]  # [N, A]
 
 
@@ -205,10 +205,10 @@ def _call(command: list[str], folder: Path, sent: str = "", answers: tuple[int, 
     name = Path(command[0]).name
     try:
         done = subprocess.run(  # noqa: S603
-            command, cwd=folder, input=sent, capture_output=True, text=True, timeout=LONGEST, check=False
+            command, cwd=folder, input=sent, capture_output=True, text=True, timeout=_LONGEST, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ClearloopError(f"{name} took longer than {LONGEST} s on the export") from error
+        raise ClearloopError(f"{name} took longer than {_LONGEST} s on the export") from error
     if done.returncode not in answers:
         last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[0]
         raise ClearloopError(f"{name} failed on the export ({done.returncode}): {last}")
@@ -293,16 +293,16 @@ def _scales(log: Sequence[Episode]) -> dict[Variable, float]:
 
 # The states of a log as test vectors.
 
-MOST_ROWS = 2_000
+_MOST_ROWS = 2_000
 
 
 def logged(routine: Routine, batch: Batch, task: Task) -> list[Episode]:
     """Episodes of the log, spread over it, of some thousand rows together."""
     aims = setpoint_rows(task, batch.setpoints, len(batch.states))
-    every = max(len(batch.states) // MOST_ROWS, 1)
+    every = max(len(batch.states) // _MOST_ROWS, 1)
     episodes: list[Episode] = []
     for number in range(0, batch.episode_count, every):
-        rows = np.flatnonzero(batch.episodes == number)[:MOST_ROWS]
+        rows = np.flatnonzero(batch.episodes == number)[:_MOST_ROWS]
         columns = {
             one.variable: _column(one.variable, batch.states[rows], aims[rows], task, one.default)
             for one in routine.inputs

@@ -202,7 +202,7 @@ END_IF;
 """,
     ),
 }
-FUNCTIONS = {name: template.body for name, template in TEMPLATES.items()}
+_FUNCTIONS = {name: template.body for name, template in TEMPLATES.items()}
 
 
 _KEYWORDS = """
@@ -227,7 +227,7 @@ SINH SIZEOF SQRT SR SUB SUB_TIME TAN TANH TOF TON TP TRUNC TRUNC_INT DERIVATIVE 
 RAMP
 """
 BEGIN, END = "\x02", "\x03"  # around an exponent while a text is made
-RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_STANDARD.split()) | frozenset(FUNCTIONS)
+RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_STANDARD.split()) | frozenset(_FUNCTIONS)
 
 
 def number(value: float, precision: Precision) -> str:
@@ -323,4 +323,4 @@ _SPECIAL = {
     "wrap": "CL_WRAP({0})",
 }
 
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=FUNCTIONS, number=number)
+DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_FUNCTIONS, number=number)

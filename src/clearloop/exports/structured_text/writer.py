@@ -492,7 +492,7 @@ def _sum(writer: Writer, output: Output, left: str, right: str, sign: str = "+")
 
 # Formulas that are nested deeply, cut into parts with names: compilers allow only so many brackets.
 
-DEEPEST = 12  # brackets in brackets
+_DEEPEST = 12  # brackets in brackets
 
 
 class _Piece(NamedTuple):
@@ -514,7 +514,7 @@ class _Splitter:
         return _Piece(Call(operation, tuple(piece.tree for piece in pieces)), nesting)
 
     def _short(self, piece: _Piece) -> _Piece:
-        if piece.nesting < DEEPEST or piece.tree.kind == "condition":
+        if piece.nesting < _DEEPEST or piece.tree.kind == "condition":
             return piece
         number = next(n for n in range(1, len(self.taken) + 2) if f"part_{n}" not in self.taken)
         target = Variable(f"part_{number}")

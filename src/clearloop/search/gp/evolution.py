@@ -321,7 +321,7 @@ class Evolution:
 # The constants of many programs refined at once, each by its own CMA-ES.
 
 
-REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
+_REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
 
 
 class Refinement:
@@ -387,8 +387,8 @@ class _Run:
         rng: np.random.Generator,
     ) -> "_Run":
         start = np.zeros(len(places))
-        box = np.tile([-REACH, REACH], (len(places), 1))
-        settings = CMA(candidates=candidates, spread=spread / (2 * REACH))
+        box = np.tile([-_REACH, _REACH], (len(places), 1))
+        settings = CMA(candidates=candidates, spread=spread / (2 * _REACH))
         values = np.array([genome.operand[place] for place in places])
         return cls(
             number, genome, places, values, grammar.spreads(genome), Descent(box, start, settings, rng=rng)

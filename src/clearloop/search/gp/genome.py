@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clearloop.errors import ClearloopError, check_range
 from clearloop.numbers import significant
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Genome(NamedTuple):
@@ -117,7 +117,7 @@ def _signature(symbol: Symbol) -> tuple[str, tuple[str, ...]]:
     return symbol.kind, symbol.takes
 
 
-def any_of(choices: Sequence[T], rng: np.random.Generator) -> T:
+def any_of(choices: Sequence[_T], rng: np.random.Generator) -> _T:
     return choices[int(rng.random() * len(choices))]
 
 
@@ -130,7 +130,7 @@ def call(symbol: int, *arguments: Genome) -> Genome:
 
 # What a search must know of its language: the symbols, how programs grow, and what constants may become.
 
-DIGITS = 3  # of a constant: a person has to read it
+_DIGITS = 3  # of a constant: a person has to read it
 
 
 class Grammar(ABC):
@@ -168,7 +168,7 @@ class Grammar(ABC):
 
 
 def rounded(value: float) -> float:
-    return significant(value, DIGITS)
+    return significant(value, _DIGITS)
 
 
 # How an evolution breeds: sizes and shares.

@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, call, rounded
 
-CONTROLLER, BASE, JOIN, RULE, AND, ABOUT, FEATURE, CENTRE, WIDTH, OUTPUT, ALPHA = range(11)
+_CONTROLLER, BASE, JOIN, RULE, _AND, ABOUT, FEATURE, CENTRE, _WIDTH, OUTPUT, ALPHA = range(11)
 
-NARROWEST = 1e-3  # as a share of the feature's size: narrower, a rule fits nothing that will be seen
+_NARROWEST = 1e-3  # as a share of the feature's size: narrower, a rule fits nothing that will be seen
 
 Premise = dict[int, tuple[float, float]]
 """Centre and width of each feature, by its number."""
-Rule = tuple[Premise, float]
+_Rule = tuple[Premise, float]
 """And the rule's output."""
 
 
 class RuleBase(NamedTuple):
     alpha: float
-    rules: list[Rule]
+    rules: list[_Rule]
 
 
 class Rules(Grammar):
@@ -38,21 +38,21 @@ class Rules(Grammar):
         self.sizes, self.outputs, self.mirrored = sizes.tolist(), outputs, mirrored
         twice = 2 if mirrored else 1
         self.vocabulary = Vocabulary([
-            Symbol(CONTROLLER, "controller", "controller", ("base",) * outputs, 0),
+            Symbol(_CONTROLLER, "controller", "controller", ("base",) * outputs, 0),
             Symbol(BASE, "base", "base", ("alpha", "rules"), 0),
             Symbol(JOIN, "join", "rules", ("rules", "rules"), 0),
             Symbol(RULE, "rule", "rules", ("premise", "output"), 0),
-            Symbol(AND, "and", "premise", ("premise", "premise"), 0),
+            Symbol(_AND, "and", "premise", ("premise", "premise"), 0),
             Symbol(ABOUT, "about", "premise", ("feature", "centre", "width"), 0),
             Symbol(FEATURE, "feature", "feature", (), twice),
             Symbol(CENTRE, "centre", "centre", (), twice, constant=True),
-            Symbol(WIDTH, "width", "width", (), twice, constant=True),
+            Symbol(_WIDTH, "width", "width", (), twice, constant=True),
             Symbol(OUTPUT, "output", "output", (), twice, constant=True),
             Symbol(ALPHA, "alpha", "alpha", (), 1, constant=True),
         ])  # fmt: skip
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        return call(CONTROLLER, *(self._base(rng, depth) for _ in range(self.outputs)))
+        return call(_CONTROLLER, *(self._base(rng, depth) for _ in range(self.outputs)))
 
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         match self.vocabulary.kind(genome, place):
@@ -72,7 +72,7 @@ class Rules(Grammar):
             case "rules":
                 return call(JOIN, old, self._rule(rng, int(rng.integers(1, 4))))
             case "premise":
-                return call(AND, old, self._about(rng))
+                return call(_AND, old, self._about(rng))
         return old
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
@@ -83,7 +83,7 @@ class Rules(Grammar):
 
     def simplify(self, genome: Genome) -> Genome:
         """Terms of one rule on the same feature are one; features in order; widths positive."""
-        return call(CONTROLLER, *(_written(base) for base in self.bases(genome)))
+        return call(_CONTROLLER, *(_written(base) for base in self.bases(genome)))
 
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
         spreads = []
@@ -102,9 +102,9 @@ class Rules(Grammar):
                 stack.append(operand)
             elif code == ABOUT:
                 feature, centre, width = stack[-3:]
-                narrowest = NARROWEST * self.sizes[int(feature)]
+                narrowest = _NARROWEST * self.sizes[int(feature)]
                 stack[-3:] = [{int(feature): (centre, max(abs(width), narrowest))}]
-            elif code == AND:
+            elif code == _AND:
                 stack[-2:] = [_both(*stack[-2:])]
             elif code == RULE:
                 stack[-2:] = [[(stack[-2], stack[-1])]]
@@ -114,7 +114,7 @@ class Rules(Grammar):
                 stack[-2:] = [RuleBase(*stack[-2:])]
         return stack
 
-    def whole(self, rules: list[Rule]) -> list[Rule]:
+    def whole(self, rules: list[_Rule]) -> list[_Rule]:
         """With the twins, where rules have them."""
         if not self.mirrored:
             return rules
@@ -133,7 +133,7 @@ class Rules(Grammar):
     def _premise(self, rng: np.random.Generator, terms: int) -> Genome:
         premise = self._about(rng)
         for _ in range(terms - 1):
-            premise = call(AND, premise, self._about(rng))
+            premise = call(_AND, premise, self._about(rng))
         return premise
 
     def _about(self, rng: np.random.Generator) -> Genome:
@@ -142,7 +142,7 @@ class Rules(Grammar):
         return _about(feature, rounded(size * rng.normal()), rounded(size * math.exp(rng.normal(0.0, 0.7))))
 
 
-def _twin(premise: Premise, output: float) -> Rule:
+def _twin(premise: Premise, output: float) -> _Rule:
     return {feature: (-centre, width) for feature, (centre, width) in premise.items()}, -output
 
 
@@ -165,7 +165,7 @@ def _written(base: RuleBase) -> Genome:
 
 
 def _terms(premise: Premise) -> Genome:
-    return _chain(AND, [_about(feature, *term) for feature, term in sorted(premise.items())])
+    return _chain(_AND, [_about(feature, *term) for feature, term in sorted(premise.items())])
 
 
 def _chain(symbol: int, parts: list[Genome]) -> Genome:
@@ -176,4 +176,4 @@ def _chain(symbol: int, parts: list[Genome]) -> Genome:
 
 
 def _about(feature: int, centre: float, width: float) -> Genome:
-    return Genome((FEATURE, CENTRE, WIDTH, ABOUT), (float(feature), centre, width, 0.0))
+    return Genome((FEATURE, CENTRE, _WIDTH, ABOUT), (float(feature), centre, width, 0.0))

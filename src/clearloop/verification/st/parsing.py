@@ -131,7 +131,7 @@ class Words:
 
 Value = float | bool | int
 
-Section = OneOf["VAR_INPUT", "VAR_OUTPUT", "VAR", "VAR_TEMP", "VAR CONSTANT"]
+_Section = OneOf["VAR_INPUT", "VAR_OUTPUT", "VAR", "VAR_TEMP", "VAR CONSTANT"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class Declaration:
     name: str
     spelling: str
     """as it stands in the text"""
-    section: Section
+    section: _Section
     type: str
     """of its elements, if it is an array; the name of a function block, if it is an instance"""
     bounds: tuple[int, int] | None
@@ -259,7 +259,7 @@ class Unit:
     body: tuple[Statement, ...]
     line: int
 
-    def section(self, section: Section) -> tuple[Declaration, ...]:
+    def section(self, section: _Section) -> tuple[Declaration, ...]:
         return tuple(one for one in self.declarations if one.section == section)
 
 
@@ -366,7 +366,7 @@ def _real(text: str, token: Token) -> float:
 # From text to tree: units, declarations and statements of the subset of Structured Text that is exported.
 
 TYPES = ("LREAL", "REAL", "DINT", "LINT", "BOOL")
-_SECTIONS: dict[str, Section] = {
+_SECTIONS: dict[str, _Section] = {
     "VAR_INPUT": "VAR_INPUT",
     "VAR_OUTPUT": "VAR_OUTPUT",
     "VAR": "VAR",
@@ -411,7 +411,7 @@ class _Parser(Operands):
             found += self._declaration(section)
         return found
 
-    def _declaration(self, section: Section) -> list[Declaration]:
+    def _declaration(self, section: _Section) -> list[Declaration]:
         names = [self.expect_name()]
         while self.accept(","):
             names.append(self.expect_name())

@@ -23,18 +23,18 @@ from clearloop.verification.st.parsing import (
     Value,
 )
 
-Fit = Callable[[Value], Value]
+_Fit = Callable[[Value], Value]
 
 REALS = ("LREAL", "REAL", "ANY_REAL")
 INTEGERS = ("DINT", "LINT", "ANY_INT")
-NUMBERS = REALS + INTEGERS
+_NUMBERS = REALS + INTEGERS
 
 _BITS = {"DINT": 31, "LINT": 63}
 _GENERIC = {"ANY_REAL": ("LREAL", "REAL"), "ANY_INT": ("DINT", "LINT")}
 _SINGLE = Struct("<f")
 
 
-def fitting(type_: str, line: int) -> Fit:
+def fitting(type_: str, line: int) -> _Fit:
     """What makes a result of this type: rounds to single precision for REAL, refuses what is too large."""
     if type_ == "BOOL":
         return lambda value: value
@@ -109,7 +109,7 @@ class Standard(NamedTuple):
 def standard(name: str, types: Types, line: int) -> Standard | None:
     """The function of this name for arguments of these types; None if there is none of this name."""
     source, to, target = name.partition("_TO_")
-    if to and source in (*NUMBERS, "BOOL") and target in NUMBERS:
+    if to and source in (*_NUMBERS, "BOOL") and target in _NUMBERS:
         _count(name, types, 1, line)
         return Standard((source,), target, round if target in INTEGERS else float)
     if name in _REAL:
@@ -128,7 +128,7 @@ def _count(name: str, types: Types, count: int, line: int) -> None:
 
 def _abs(types: Types, line: int) -> Standard:
     _count("ABS", types, 1, line)
-    return Standard(types, check(types[0], NUMBERS, line), abs)
+    return Standard(types, check(types[0], _NUMBERS, line), abs)
 
 
 def _trunc(types: Types, line: int) -> Standard:
@@ -142,7 +142,7 @@ def _alike(name: str, count: int, meaning: Callable[..., Any]) -> Callable[[Type
 
     def signature(types: Types, line: int) -> Standard:
         _count(name, types, count, line)
-        result = check(types[0], NUMBERS, line)
+        result = check(types[0], _NUMBERS, line)
         for other in types[1:]:
             result = common(result, other, line)
         return Standard((result,) * count, result, meaning)
@@ -160,7 +160,7 @@ def _sel(types: Types, line: int) -> Standard:
 def _expt(types: Types, line: int) -> Standard:
     _count("EXPT", types, 2, line)
     check(types[0], REALS, line)
-    whole = check(types[1], NUMBERS, line) in INTEGERS
+    whole = check(types[1], _NUMBERS, line) in INTEGERS
     exponent = types[1] if whole else common(types[0], types[1], line)
     base = types[0] if whole else exponent
     return Standard((base, exponent), base, _whole_power if whole else _power)
@@ -289,7 +289,7 @@ class Inference:
             case Member():
                 return self.member(node.instance, node.name, node.line)
             case Unary():
-                allowed = ("BOOL",) if node.operator == "NOT" else NUMBERS
+                allowed = ("BOOL",) if node.operator == "NOT" else _NUMBERS
                 return check(self.type_of(node.operand), allowed, node.line)
             case Binary():
                 operands = self.operands(node)
@@ -303,7 +303,7 @@ class Inference:
             return check(found, ("BOOL",), node.line)
         if node.operator in ("=", "<>"):
             return found
-        return check(found, INTEGERS if node.operator == "MOD" else NUMBERS, node.line)
+        return check(found, INTEGERS if node.operator == "MOD" else _NUMBERS, node.line)
 
     def function(self, node: Call) -> Function:
         types = tuple([self.type_of(argument) for argument in node.arguments])

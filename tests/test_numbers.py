@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearloop.numbers import (
-    MINUS,
+    MINUS_SIGN,
     amount,
     careful_percent,
     clock,
@@ -102,8 +102,8 @@ def test_no_difference_is_a_negative_zero(mean: float, places: int) -> None:
 def test_pages_show_a_true_minus_and_no_negative_zero(value: float) -> None:
     said = number(value)
     assert "-" not in said
-    assert said != f"{MINUS}0"
-    assert float(said.replace(MINUS, "-")) == significant(value, 4)
+    assert said != f"{MINUS_SIGN}0"
+    assert float(said.replace(MINUS_SIGN, "-")) == significant(value, 4)
     assert signed(value) == ("+" if value > 0 else "") + said
 
 
@@ -113,7 +113,7 @@ def test_amounts_have_a_unit_if_there_is_one() -> None:
         "0.12",
         "-1234 N",
     ]
-    assert [quantity(-49.81, "N"), quantity(-0.0, "")] == [f"{MINUS}49.81 N", "0"]
+    assert [quantity(-49.81, "N"), quantity(-0.0, "")] == [f"{MINUS_SIGN}49.81 N", "0"]
 
 
 def test_counts_and_durations() -> None:

@@ -8,7 +8,7 @@ import math
 import re
 from typing import Any
 
-MINUS = "\N{MINUS SIGN}"
+MINUS_SIGN = "\N{MINUS SIGN}"
 FORMULA_DIGITS = 3  # significant, of numbers in a formula that is shown; the files have all of them
 JSON_DIGITS = 6  # significant: more than any figure shows
 
@@ -71,7 +71,7 @@ def amount(value: float, unit: str, digits: int = 2) -> str:
 
 def true_minus(text: str) -> str:
     """With the minus signs that pages print."""
-    return text.replace("-", MINUS)
+    return text.replace("-", MINUS_SIGN)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clearloop.controllers import save
-from clearloop.verification.verdict import RUNNERS, Actions, Trial
+from clearloop.verification.verdict import RUNNERS, Actions, BenchTrial
 from tests.cli.conftest import Run
 from tests.controllers.kinds import CARTPOLE, KINDS
 
@@ -114,7 +114,7 @@ def test_verify_exits_with_1_if_it_is_not_equal(
 ) -> None:
     honest = RUNNERS["python"]
 
-    def run_something_else(trial: Trial) -> Actions:
+    def run_something_else(trial: BenchTrial) -> Actions:
         return honest(trial) + 1e-9
 
     monkeypatch.setitem(RUNNERS, "python", run_something_else)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearloop.data import Batch
-from clearloop.explanation.fitting import measure
+from clearloop.explanation.fitting import measure_moments
 from clearloop.explanation.signals import Signals
 from tests.explanation.planted import TANK
 
@@ -69,7 +69,7 @@ def test_what_is_left_is_that_of_laws_fitted_to_the_other_parts() -> None:
     rng = np.random.default_rng(0)
     x, parts = rng.normal(3, 1, (2, 100)), np.repeat(np.arange(5), 20)
     y = 2 * x[0] + 1 + rng.normal(0, 0.5, 100)
-    moments = measure(np.stack([*x, y]), None, np.arange(20, 101, 20), np.zeros(100, np.int64))
+    moments = measure_moments(np.stack([*x, y]), None, np.arange(20, 101, 20), np.zeros(100, np.int64))
     left = 0.0
     design = np.stack([*x, np.ones(100)], axis=1)
     for part in range(5):

@@ -16,7 +16,7 @@ from clearloop.task import Task
 from clearloop.verification import Amount, Verdict, verify
 from clearloop.verification.bench import FLAGS
 from clearloop.verification.vectors import vectors
-from clearloop.verification.verdict import RUNNERS, Actions, Trial, logged
+from clearloop.verification.verdict import RUNNERS, Actions, BenchTrial, logged
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.surrogate.models import cartpole_log
 
@@ -57,7 +57,7 @@ def test_c_in_single_precision(kind: str, tmp_path: Path) -> None:
     assert verdict.difference > 0 or kind == "greedy-q"
 
 
-def sabotage(trial: Trial, old: str, new: str) -> None:
+def sabotage(trial: BenchTrial, old: str, new: str) -> None:
     file = trial.folder / trial.main
     text = file.read_text(encoding="utf-8")
     assert text.count(old) >= 1
@@ -78,7 +78,7 @@ def test_a_small_mistake_is_found(
 ) -> None:
     honest = RUNNERS[to]
 
-    def run(trial: Trial) -> Actions:
+    def run(trial: BenchTrial) -> Actions:
         sabotage(trial, old, new)
         return honest(trial)
 

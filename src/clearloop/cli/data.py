@@ -50,8 +50,8 @@ def make(
     typer.echo(f"{out}: {batch!r}")
 
 
-@data.command()
-def record(
+@data.command("record")
+def record_log(
     environment: Annotated[str, typer.Argument(help="Such as Pendulum-v1.", metavar="ENV_ID")],
     out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
     steps: Annotated[
@@ -104,8 +104,8 @@ def _check_format(out: Path) -> None:
         raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(_FORMATS)}")
 
 
-@data.command()
-def check(
+@data.command("check")
+def check_log(
     file: Annotated[str, typer.Argument(help="A log: .csv, .parquet, .xlsx or minari:NAME.", metavar="FILE")],
     task: TaskName,
     as_json: Json = False,
@@ -122,16 +122,16 @@ def check(
     if as_json:
         print_json(report.to_dict())
     else:
-        from clearloop.cli.terminal import say, table
+        from clearloop.cli.terminal import print_table, say
 
         say(report.verdict)
-        table(("", "what", "found"), report.rows())
+        print_table(("", "what", "found"), report.rows())
     if report.severity == "problem":
         raise typer.Exit(1)
 
 
-@data.command()
-def explain(
+@data.command("explain")
+def explain_log(
     file: Annotated[str, typer.Argument(help="A log, as in `data check`.", metavar="FILE")],
     task: TaskName,
     out: Annotated[
@@ -162,13 +162,13 @@ def explain(
 
 
 def _say_account(account: "Account") -> None:
-    from clearloop.cli.terminal import say, table
+    from clearloop.cli.terminal import print_table, say
     from clearloop.explanation.explanation import formula
 
     say(account.verdict)
     if account.chosen == "law":
         say(f"    {account.action} = {formula(account.law)}")
-        table(("    term", "gain", "standard error"), account.gain_rows(), right=(1, 2))
+        print_table(("    term", "gain", "standard error"), account.gain_rows(), right=(1, 2))
         for loop in account.loops():
             say(f"    with e = setpoint - {loop}")
         for note in account.notes():

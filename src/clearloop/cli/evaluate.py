@@ -70,9 +70,9 @@ def evaluate_on_batch(
 
 
 def _find_approximator(name: str) -> "Approximator":
-    from clearloop.evaluation.q_evaluation import Networks, Trees
+    from clearloop.evaluation.q_evaluation import NetworkFits, Trees
 
-    known: dict[str, type[Approximator]] = {"networks": Networks, "trees": Trees}
+    known: dict[str, type[Approximator]] = {"networks": NetworkFits, "trees": Trees}
     if name not in known:
         raise ClearloopError(f"--approximator {name}: expected {' or '.join(known)}")
     return known[name]()
@@ -92,7 +92,7 @@ def _find_batch(task: "Task", data: list[Path], run: Path | None, seed: int) -> 
 MOST_STARTS = 2**20
 
 
-def evaluate(
+def evaluate_command(
     controller: ControllerName,
     run: Run = None,
     task: TaskOfRun = None,
@@ -216,7 +216,7 @@ _MOST_STEPS = 1_000_000
 _FORMATS = (".csv", ".png", ".svg")
 
 
-def simulate(
+def simulate_command(
     controller: ControllerName,
     run: Run = None,
     task: TaskOfRun = None,

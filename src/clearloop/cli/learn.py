@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Carrying out what was asked of a run, and saying so: the model, the searches, the judgement.
 
 
-def carry_out(
+def carry_out_request(
     run: "RunDirectory",
     request: "Request",
     task: "Task",
@@ -156,7 +156,7 @@ class Given(NamedTuple):
     value: str | None = None
 
 
-def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
+def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
     """What was asked, and the batch; an error that names what does not agree with it."""
     from clearloop.runs import Request, directory
 
@@ -210,7 +210,7 @@ def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, 
     return batch
 
 
-def learn(
+def learn_command(
     task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
     data: Data = None,
     method: Annotated[
@@ -278,9 +278,9 @@ def learn(
     run = RunDirectory(out or Path("runs") / file_name(the_task.name))
     if resume and run.exists:
         with run.held():
-            request, batch = go_on(run, the_task, given)
+            request, batch = continue_run(run, the_task, given)
             if run.describe()["status"] != "finished":
-                carry_out(run, request, the_task, batch, err=as_json, force=force)
+                carry_out_request(run, request, the_task, batch, err=as_json, force=force)
     else:
         if resume:
             typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
@@ -333,7 +333,7 @@ def start(
         if doubts:
             run.mark("running", doubts=doubts)
         Ledger(run).took("batch", perf_counter() - begun)
-        carry_out(run, request, task, batch, err=err, force=force)
+        carry_out_request(run, request, task, batch, err=err, force=force)
 
 
 def find_methods(names: tuple[str, ...]) -> "list[Method]":

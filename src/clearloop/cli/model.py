@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clearloop.cli.options import Data, Json, Seed, print_json
-from clearloop.cli.terminal import lines, make_bar, moving, progress, say
+from clearloop.cli.terminal import make_bar, moving, progress, progress_lines, say
 from clearloop.errors import ClearloopError
 from clearloop.numbers import counted, format_penalty, shorten_numbers
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clearloop.data import Batch
     from clearloop.methods import Candidate
     from clearloop.runs import News, RunDirectory
-    from clearloop.runs.learning import Tell
+    from clearloop.runs.learning import TellNews
     from clearloop.surrogate import Quality, Surrogate, Track
     from clearloop.task import Task
 
@@ -145,11 +145,11 @@ MOST_ROWS = 8  # of the front
 
 
 @contextmanager
-def searching(method: str) -> "Iterator[Tell]":
+def searching(method: str) -> "Iterator[TellNews]":
     """On a terminal; a line every few seconds elsewhere. All on standard error."""
     title = f"Searching  {method}"
     if not sys.stderr.isatty():
-        report = lines(title)
+        report = progress_lines(title)
         yield lambda news: report(news.share, _note(news, f", {counted(len(news.candidates), 'controller')}"))
         return
     from rich.console import Console, Group

@@ -14,7 +14,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
-from clearloop.cli.terminal import progress, say, table
+from clearloop.cli.terminal import print_table, progress, say
 from clearloop.numbers import counted, format_penalty, percent, signed_estimate
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clearloop.refining import Refinement
 
 
-def refine(
+def refine_command(
     controller: ControllerName,
     run: RunFolder,
     digits: Annotated[
@@ -108,7 +108,7 @@ def _print(
         [str(number), f"{step.penalty:.4f}", str(step.complexity), step.what]
         for number, step in enumerate(found.steps, 1)
     ]
-    table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
+    print_table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
     typer.echo()
     share = f" ({100 * found.extra / found.before:+.2f} %)" if found.before > 0 else ""
     judges = f"{starts:,} starts and {counted(models, 'model')} that no search saw"

@@ -12,7 +12,7 @@ import typer
 
 from clearloop.cli.export import read_controller
 from clearloop.cli.options import Json, Run, controller_file, print_json
-from clearloop.cli.terminal import say, table, wrapped
+from clearloop.cli.terminal import print_table, say, wrapped
 from clearloop.errors import ClearloopError
 from clearloop.numbers import counted, format_penalty, percent, shorten_numbers
 from clearloop.pages.sentences import beware, compared, headline, kept, planned
@@ -186,7 +186,7 @@ def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
         lines.append([method, *figures, percent(mean(failures)) if failures else "", str(done)])
     paper_titles = ["paper"] if in_paper else []
     titles = ["method", "model", *paper_titles, "plant", *paper_titles, "failures", "n"]
-    table(titles, lines, right=range(1, len(titles)))
+    print_table(titles, lines, right=range(1, len(titles)))
 
 
 def show(

@@ -54,7 +54,7 @@ def _cut(line: str, width: int, indent: str) -> Iterator[str]:
         yield from _cut(indent + line[signs[-1] :], width, indent)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
     """Columns with two blanks between them; `right`: columns of numbers. The last column wraps."""
     from rich.console import Console
     from rich.table import Table
@@ -74,7 +74,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 def progress(title: str) -> Iterator[_Progress]:
     """A bar with the time left on a terminal, a line every few seconds elsewhere; all on standard error."""
     if not sys.stderr.isatty():
-        yield lines(title)
+        yield progress_lines(title)
         return
     with make_bar() as bar:
         yield moving(bar, title)
@@ -100,7 +100,7 @@ def moving(bar: "Bar", title: str) -> _Progress:
     return update
 
 
-def lines(title: str) -> _Progress:
+def progress_lines(title: str) -> _Progress:
     """Progress for where no bar can be: a line every few seconds."""
     time_left = TimeLeft()
     last = time.monotonic()

@@ -19,7 +19,7 @@ _BLOCK = 2_000  # rows in a piece, where there are more
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class StandardisedLog:
     """n rows: those of a log, or evenly spaced pieces of a long one. Columns have mean 0 and deviation 1."""
 
     states: Floats
@@ -32,7 +32,7 @@ class Course:
     """[n] rows of the same unbroken stretch before this one"""
 
     @classmethod
-    def of(cls, log: Log) -> "Course":
+    def of(cls, log: Log) -> "StandardisedLog":
         chosen = _pieces(len(log.states))
         states, actions, setpoints = (array[chosen] for array in (log.states, log.actions, _setpoints(log)))
         episodes, terminal = log.episodes[chosen], log.terminal[chosen]
@@ -125,7 +125,7 @@ _NONE = Influence(np.zeros(0), np.zeros(0), clear=False)
 
 
 def influence(
-    course: Course, targets: Floats, drivers: Sequence[Lags], given: Sequence[Lags], back: int
+    course: StandardisedLog, targets: Floats, drivers: Sequence[Lags], given: Sequence[Lags], back: int
 ) -> Influence:
     """On `targets` [n, T]. `back`: rows that every row needs before it. NONE for a log too short to tell."""
     rows = course.rows(back)
@@ -145,7 +145,7 @@ def influence(
     return Influence(share, rest, bool(np.any((share > limit) & (share > _SMALLEST))))
 
 
-def unexplained(course: Course, targets: Floats, given: Sequence[Lags], back: int) -> Floats:
+def unexplained(course: StandardisedLog, targets: Floats, given: Sequence[Lags], back: int) -> Floats:
     """[T] share of the targets' variance that is left when all that is given is known; none if too short."""
     rows = course.rows(back)
     known = np.hstack([np.ones((len(rows), 1)), _columns(given, rows)])
@@ -199,7 +199,7 @@ MATTERS = 0.1  # of a state's change: if less is left unexplained, there is no n
 _NEARLY = 1.1  # times the least that is left
 
 
-def check_causality(course: Course, task: Task, doubtful: Set[str]) -> Iterator[Finding]:
+def check_causality(course: StandardisedLog, task: Task, doubtful: Set[str]) -> Iterator[Finding]:
     """Nothing is said of logs that are too short to tell, and of doubtful actions, which tell nothing."""
     sight = Sight(course, task)
     if sight.fading():
@@ -218,7 +218,7 @@ def check_causality(course: Course, task: Task, doubtful: Set[str]) -> Iterator[
 class Sight:
     """How one looks at a course: which past is given when something new is to be explained."""
 
-    def __init__(self, course: Course, task: Task) -> None:
+    def __init__(self, course: StandardisedLog, task: Task) -> None:
         self.course, self.task = course, task
         self.measured = [task.state_names.index(name) for name in task.predicted]
         """states that a model must predict"""

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from clearloop.arrays import Flags, Floats, Ints
-from clearloop.data.batch import Batch, prepare
-from clearloop.data.causality import Course, check_causality
+from clearloop.data.batch import Batch, prepare_log
+from clearloop.data.causality import StandardisedLog, check_causality
 from clearloop.data.excitation import check_excitation
 from clearloop.data.findings import Finding, Report
 from clearloop.data.log import Log, count_failing, last_rows, summarize
@@ -259,13 +259,13 @@ FEW_FAILURES = 50
 
 def check(data: Any, task: Task) -> Report:
     """Examines a batch, or any dataframe, one that `Batch` refuses included."""
-    log = prepare(data.to_frame() if isinstance(data, Batch) else data, task)
+    log = prepare_log(data.to_frame() if isinstance(data, Batch) else data, task)
     episodes = int(log.episodes[-1]) + 1 if len(log.episodes) else 0
     transitions = len(log.episodes) - episodes
     failing = count_failing(log.episodes, log.terminal)
     findings = [*log.problems, *log.done]
     if transitions:
-        course = Course.of(log)
+        course = StandardisedLog.of(log)
         excitation = list(check_excitation(log, course, task))
         doubtful = {
             finding.numbers["name"]

@@ -109,10 +109,12 @@ def find(text: str, columns: Sequence[Column]) -> Column:
         if len(found) == 1:
             return found[0]
     names = [column.name for column in columns] + [identifier(column.name) for column in columns]
-    raise ClearloopError(f"no column {quoted(text)}{did_you_mean(text, names) or ';'} {listed(columns)}")
+    raise ClearloopError(
+        f"no column {quoted(text)}{did_you_mean(text, names) or ';'} {list_columns(columns)}"
+    )
 
 
-def listed(columns: Sequence[Column]) -> str:
+def list_columns(columns: Sequence[Column]) -> str:
     return "the columns are: " + ", ".join(quoted(column.name) for column in columns[:20])
 
 
@@ -157,11 +159,11 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
     states = wanted(wishes.states, "state")
     if not actions:
         raise ClearloopError(
-            f"cannot tell which column is the action: give --action COLUMN; {listed(columns)}"
+            f"cannot tell which column is the action: give --action COLUMN; {list_columns(columns)}"
         )
     if not states:
         what = "cannot tell which columns are states: give --state COLUMN"
-        raise ClearloopError(f"{what}; {listed(columns)}")
+        raise ClearloopError(f"{what}; {list_columns(columns)}")
     for column in (*states, *external, *actions):
         if column.kind != "number":
             raise ClearloopError(f"column {quoted(column.name)} holds {column.kind}, not numbers")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clearloop.arrays import Flags, Floats, Ints
-from clearloop.data.causality import Course, Lags, influence, lagged
+from clearloop.data.causality import Lags, StandardisedLog, influence, lagged
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
 from clearloop.expression import variables
@@ -35,7 +35,7 @@ MOST_STATES = 6  # for laws with squares and products
 FEW_CHANGES = 20  # of the setpoints: with more of them they are an experiment of their own
 
 
-class Law(NamedTuple):
+class ActionLaw(NamedTuple):
     explained: float
     """share of the action's variance"""
     asked: Floats
@@ -44,7 +44,7 @@ class Law(NamedTuple):
     """enough to refuse a log"""
 
 
-def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
+def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Finding]:
     rows = course.rows(_PAST)
     values = course.actions[rows, i]
     if not np.any(values):
@@ -74,7 +74,7 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
         yield Finding("problem", "determined-action", what, numbers)
 
 
-def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) -> Law | None:
+def _best(causes: Floats, values: Floats, rows: Ints, course: StandardisedLog, i: int) -> ActionLaw | None:
     """The law that determines the action; None if there is none."""
     own = lagged(course.actions[:, [i]], rows, range(1, 1 + _PAST))
     now, before = causes[rows], lagged(causes, rows, range(1, _PAST))
@@ -90,14 +90,14 @@ def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) ->
     return max(found, key=lambda law: law.explained, default=None)
 
 
-def _determines(law: Law, own: Floats, values: Floats) -> bool:
+def _determines(law: ActionLaw, own: Floats, values: Floats) -> bool:
     """Without noise, a loop's own actions tell the next one: then only an exact law is proof."""
     return law.explained >= _EXACT or (
         law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED
     )
 
 
-def _law(terms: Floats, values: Floats) -> Law | None:
+def _law(terms: Floats, values: Floats) -> ActionLaw | None:
     """Linear in its terms, and clipped at the ends of what was done."""
     low, high = values.min(), values.max()
     inside = np.ones(len(values), np.bool_)
@@ -109,10 +109,10 @@ def _law(terms: Floats, values: Floats) -> Law | None:
     if np.count_nonzero(inside) < _FEWEST * terms.shape[1]:
         return None
     asked = np.clip(_fitted(terms, values, inside), low, high)
-    return Law(_explained(values, asked), asked)
+    return ActionLaw(_explained(values, asked), asked)
 
 
-def _switch(terms: Floats, values: Floats, low: float, high: float) -> Law | None:
+def _switch(terms: Floats, values: Floats, low: float, high: float) -> ActionLaw | None:
     """One end or the other, by the side of a plane."""
     from sklearn.linear_model import LogisticRegression
 
@@ -121,7 +121,7 @@ def _switch(terms: Floats, values: Floats, low: float, high: float) -> Law | Non
     upper = values > (low + high) / 2
     fit = LogisticRegression(C=1e6, max_iter=200).fit(terms, upper)
     asked = np.where(fit.predict(terms), high, low)
-    return Law(_explained(values, asked), asked)
+    return ActionLaw(_explained(values, asked), asked)
 
 
 def _fitted(terms: Floats, values: Floats, rows: Flags) -> Floats:
@@ -144,7 +144,7 @@ def _added(own: Floats, asked: Floats, values: Floats) -> float:
     return 1 - float(with_law / left) if left > 0 else 0.0
 
 
-def _acts(course: Course, rows: Ints, law: Law, i: int) -> bool:
+def _acts(course: StandardisedLog, rows: Ints, law: ActionLaw, i: int) -> bool:
     """Whether what the law leaves of the action is seen to move a state."""
     asked, rest = np.zeros((len(course), 1)), np.zeros((len(course), 1))
     asked[rows, 0], rest[rows, 0] = law.asked, course.actions[rows, i] - law.asked
@@ -161,7 +161,7 @@ NINE_TENTHS = (0.05, 0.95)
 FEWEST_MOVES, FEW_MOVES = 4, 20  # ways through the action's range, up or down
 
 
-def check_excitation(log: Log, course: Course, task: Task) -> Iterator[Finding]:
+def check_excitation(log: Log, course: StandardisedLog, task: Task) -> Iterator[Finding]:
     for name, values in zip(task.state_names, log.states.T, strict=True):
         if _constant(values):
             yield _constant_state(name, task)

@@ -28,7 +28,7 @@ from clearloop.numbers import estimate
 from clearloop.plants.plant import empty_networks, lower_judgements
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.programs import lower_ways, unbounded
-from clearloop.surrogate.steps import Steps, judge
+from clearloop.surrogate.steps import Steps, judge_frame
 from clearloop.task import Task
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Approximator(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Networks(Approximator):
+class NetworkFits(Approximator):
     """Networks from different first weights; each fit goes on from the last.
 
     Half of them also see the products of what the others see. Where there are no data, the two sorts go on
@@ -142,7 +142,7 @@ class _Forest:
 # Logged steps as the tuples (s, a, s′, r) that Eq. (1) of the paper goes through.
 
 
-class Experience(NamedTuple):
+class LoggedSteps(NamedTuple):
     """n steps. s is what a controller can read: the states, then those and the actions of each lag."""
 
     state: Floats
@@ -156,8 +156,8 @@ class Experience(NamedTuple):
     failing: Flags
     """[n] whether it led into failure, where the reward is paid to the end"""
 
-    def some(self, rows: Ints) -> "Experience":
-        return Experience(
+    def some(self, rows: Ints) -> "LoggedSteps":
+        return LoggedSteps(
             self.state[rows], self.action[rows], self.after[rows], self.reward[rows], self.failing[rows]
         )
 
@@ -167,12 +167,12 @@ class Experience(NamedTuple):
         return np.hstack([self.state, self.action])
 
 
-def experience(task: Task, steps: Steps) -> Experience:
+def experience(task: Task, steps: Steps) -> LoggedSteps:
     n_states, width = len(task.states), len(task.scope.names)
     window = steps.window
     state = np.delete(window, np.s_[n_states:width], axis=1)
     after = np.hstack([steps.next, window[:, : window.shape[1] - width]])
-    return Experience(state, window[:, n_states:width], after, steps.reward, steps.failing)
+    return LoggedSteps(state, window[:, n_states:width], after, steps.reward, steps.failing)
 
 
 def as_errors(task: Task, steps: Steps) -> Steps:
@@ -202,7 +202,7 @@ def with_mirror_image(steps: Steps) -> Steps:
     )
 
 
-def total(discount: float, steps: int) -> float:
+def total_discount(discount: float, steps: int) -> float:
     """Σ γᵏ, k = 0 … steps − 1: what a reward of 1 at every step adds up to."""
     return float(steps if discount == 1 else (1 - discount**steps) / (1 - discount))
 
@@ -301,13 +301,13 @@ def fitted_q(
     steps = possible_experience(task, batch, aims[0])
     views = np.concatenate([steps.after, first_view(task, points)])
     asked = asked_points(controller, task, views, aims)
-    fit = (approximator or Networks()).begin(steps.pairs, asked, rng=rng)
+    fit = (approximator or NetworkFits()).begin(steps.pairs, asked, rng=rng)
     returns = iterate(steps, len(asked), fit, task, progress)
     return FittedQ(task.name, -returns[:, len(steps.reward) :])  # Eq. (2)
 
 
 def iterate(
-    steps: Experience, asked: int, fit: _Fit, task: Task, progress: _Progress | None = None
+    steps: LoggedSteps, asked: int, fit: _Fit, task: Task, progress: _Progress | None = None
 ) -> Floats:
     """[M, asked] returns of the horizon's steps at the points asked for, the first of them the next ones."""
     n, returns = len(steps.reward), np.zeros((1, asked))
@@ -320,10 +320,10 @@ def iterate(
     return returns
 
 
-def bounds(steps: Experience, task: Task) -> tuple[float, float]:
+def bounds(steps: LoggedSteps, task: Task) -> tuple[float, float]:
     """Of returns: the lowest and the highest reward of the batch, from the first step to the last."""
     low, high = min(0.0, float(steps.reward.min())), max(0.0, float(steps.reward.max()))
-    times = total(task.discount, task.horizon)
+    times = total_discount(task.discount, task.horizon)
     return times * low, times * (high if high > low else 1.0)
 
 
@@ -333,9 +333,9 @@ def asked_points(controller: Controller, task: Task, views: Floats, setpoints: F
     return np.hstack([views, decisions(policies, task, views, setpoints)[0]])
 
 
-def _targets(steps: Experience, goes_on: Floats, discount: float, k: int) -> Floats:
+def _targets(steps: LoggedSteps, goes_on: Floats, discount: float, k: int) -> Floats:
     """[n] of iteration k: r + γ q(s′, π(s′)), q being the mean of the members."""
-    lasting = total(discount, k) * steps.reward
+    lasting = total_discount(discount, k) * steps.reward
     targets: Floats = np.where(steps.failing, lasting, steps.reward + discount * goes_on)
     return targets
 
@@ -353,7 +353,7 @@ def check_memory(controller: Controller, task: Task) -> None:
         )
 
 
-def possible_experience(task: Task, batch: Batch, aims: Floats) -> Experience:
+def possible_experience(task: Task, batch: Batch, aims: Floats) -> LoggedSteps:
     """The batch as if these setpoints [S] had been aimed at; of a symmetric plant with its mirror image."""
     steps = Steps.of(task, batch)
     known = task.reward_expression is not None
@@ -366,7 +366,7 @@ def possible_experience(task: Task, batch: Batch, aims: Floats) -> Experience:
         steps = with_mirror_image(steps)
     if known:
         setpoints = np.tile(aims, (len(steps), 1))
-        reward, _ = judge(task, np.hstack([steps.next, steps.window, setpoints]))
+        reward, _ = judge_frame(task, np.hstack([steps.next, steps.window, setpoints]))
         steps = replace(steps, setpoints=setpoints, reward=reward)
     return experience(task, steps)
 
@@ -399,7 +399,7 @@ def first_view(task: Task, starts: Floats) -> Floats:
 # where p is the share that the networks found.
 
 _ROWS = 3000  # of the batch, at random: more make it slower, and hardly better
-NETWORKS = Networks(members=2)
+NETWORK_SETTINGS = NetworkFits(members=2)
 RIDGE = 1e-3  # of the features' mean square: less of it, and errors grow from iteration to iteration
 CAUTION = 0.01  # the least p (1 - p): rows that cost next to nothing do not outweigh all others
 
@@ -411,7 +411,7 @@ _Features = Callable[[Floats], Floats]
 class LinearQ:
     """Values from the batch alone, of any memoryless controller for the task's own setpoints."""
 
-    def __init__(self, task: Task, steps: Experience, features: _Features, shares: Floats) -> None:
+    def __init__(self, task: Task, steps: LoggedSteps, features: _Features, shares: Floats) -> None:
         """`shares` [n]: from 0 to 1, what the networks answer for the steps."""
         self.task, self.steps, self._learned = task, steps, features
         self._setpoints = setpoint_table(task, 1)
@@ -443,11 +443,11 @@ class LinearQ:
         steps = possible_experience(task, batch, aims[0])
         asked = asked_points(reference, task, steps.after, aims)
         rows = rng.permutation(len(steps.reward))[:_ROWS]
-        fit = NETWORKS.begin(steps.pairs, np.concatenate([asked, steps.pairs[rows]]), rng=rng)
+        fit = NETWORK_SETTINGS.begin(steps.pairs, np.concatenate([asked, steps.pairs[rows]]), rng=rng)
         returns = iterate(steps, len(asked) + len(rows), fit, task)
         low, high = bounds(steps, task)
         shares = (returns[:, len(asked) :].mean(axis=0) - low) / (high - low)
-        return cls(task, steps.some(rows), partial(NETWORKS.features, fit), shares)
+        return cls(task, steps.some(rows), partial(NETWORK_SETTINGS.features, fit), shares)
 
     @property
     def cost(self) -> int:
@@ -478,7 +478,9 @@ class LinearQ:
         discount, matrix = self.task.discount, self.goes_on @ features
         weights = np.zeros(len(matrix))
         for k in range(1, self.task.horizon + 1):
-            weights = self.rewards + total(discount, k) * self.failures + discount * (matrix @ weights)
+            weights = (
+                self.rewards + total_discount(discount, k) * self.failures + discount * (matrix @ weights)
+            )
         return weights
 
     def value(self, controller: Controller, starts: Floats) -> Floats:

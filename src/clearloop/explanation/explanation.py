@@ -12,9 +12,9 @@ from clearloop.controllers.pid import Loop, Loops
 from clearloop.data import Batch
 from clearloop.data.excitation import DETERMINED
 from clearloop.errors import ClearloopError
-from clearloop.explanation.fitting import PARTS, ROUNDING, Target, fit, make_target, parts_of, price
-from clearloop.explanation.signals import Signals, Structure, Term
-from clearloop.explanation.trials import LONGEST, Candidate, Past, Trials, look_back, simplest
+from clearloop.explanation.fitting import PARTS, ROUNDING, FitTarget, fit, make_target, parts_of, price
+from clearloop.explanation.signals import Regressor, Signals, Structure
+from clearloop.explanation.trials import MOST_SUMMED, LawCandidate, Past, Trials, look_back, simplest
 from clearloop.expression import Variable, parse, substitute, to_text, variables
 from clearloop.expression.nodes import READ_LIMIT
 from clearloop.numbers import careful_percent, counted, significant
@@ -31,7 +31,7 @@ class Law:
     """Eq. (a) of `structure.py`, in units of the log and seconds."""
 
     structure: Structure
-    terms: tuple[Term, ...]
+    terms: tuple[Regressor, ...]
     gains: Floats
     """[k]"""
     errors: Floats
@@ -49,14 +49,14 @@ class Law:
         return kind_of(self.terms)
 
 
-def kind_of(terms: tuple[Term, ...]) -> str:
+def kind_of(terms: tuple[Regressor, ...]) -> str:
     kinds = {term.kind for term in terms}
     if "formula" in kinds:
         return "equation"
     return _NAMES["d" * ("rate" in kinds) + "i" * ("sum" in kinds)]
 
 
-def find_law(signals: Signals, target: Target, candidate: Candidate) -> tuple[Law, Floats]:
+def find_law(signals: Signals, target: FitTarget, candidate: LawCandidate) -> tuple[Law, Floats]:
     """With gains from all rows; and [n] what it asks for, within limits. A constant must be worth it."""
     laws = [_fitted(signals, target, candidate, constant) for constant in _constants(candidate.structure)]
     worth = 1 + price(int(np.count_nonzero(signals.chosen)))
@@ -70,7 +70,9 @@ def _constants(structure: Structure) -> tuple[bool, ...]:
     return (True, False) if structure.constant else (False,)
 
 
-def _fitted(signals: Signals, target: Target, candidate: Candidate, constant: bool) -> tuple[Law, Floats]:
+def _fitted(
+    signals: Signals, target: FitTarget, candidate: LawCandidate, constant: bool
+) -> tuple[Law, Floats]:
     structure, terms, rows = candidate.structure, candidate.terms, signals.chosen
     columns = [structure.column(term, signals, target.saturated) for term in terms]
     features = np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
@@ -96,7 +98,7 @@ def _fitted(signals: Signals, target: Target, candidate: Candidate, constant: bo
     return found, target.clip(law(features, groups))
 
 
-def _windows(candidate: Candidate, names: Sequence[str]) -> dict[str, int]:
+def _windows(candidate: LawCandidate, names: Sequence[str]) -> dict[str, int]:
     sizes = dict(zip(names, candidate.structure.windows or (), strict=False))
     return {term.state: sizes[term.state] for term in candidate.terms if term.kind == "sum"}
 
@@ -122,7 +124,7 @@ def formula(law: Law) -> str:
     return " + ".join([*products, *constant]).replace("+ -", "- ")
 
 
-def name_of(term: Term) -> str:
+def name_of(term: Regressor) -> str:
     """`rate(theta)`."""
     if term.kind == "sum":
         return f"integral({term.state})"
@@ -160,7 +162,7 @@ def notes(law: Law, dt: float) -> Iterator[str]:
     if "rate" in kinds:
         of = "value - setpoint" if form.of_error else "the value alone"
         tau = (
-            f"filtered with a time constant of {seconds(form.pole, dt):.3g} s"
+            f"filtered with a time constant of {time_constant_of(form.pole, dt):.3g} s"
             if form.pole
             else "not filtered"
         )
@@ -171,7 +173,7 @@ def notes(law: Law, dt: float) -> Iterator[str]:
         yield f"the law reads what was observed {counted(form.delay, 'step')} before"
 
 
-def seconds(pole: float, dt: float) -> float:
+def time_constant_of(pole: float, dt: float) -> float:
     """The time constant of a filter, τ = a dt / (1 − a): backward Euler."""
     return pole * dt / (1 - pole)
 
@@ -298,7 +300,7 @@ class Account:
             "standard_form": [loop._asdict() for loop in self.loops()],
             "delay": form.delay,
             "rate_of": "error" if form.of_error else "value",
-            "filter_seconds": seconds(form.pole, self.dt) if form.pole else 0.0,
+            "filter_seconds": time_constant_of(form.pole, self.dt) if form.pole else 0.0,
             "windows": law.windows,
         }
 
@@ -320,7 +322,7 @@ RECURSIVE_DIGITS = 12  # a small difference of large gains is what counts there
 
 
 @dataclass(frozen=True)
-class Sum:
+class WeightedSum:
     """constant + Σ gain · formula."""
 
     constant: float
@@ -348,8 +350,8 @@ class Restarted:
     action: str
     states: tuple[str, ...]
     steps: int
-    first: Sum
-    later: Sum
+    first: WeightedSum
+    later: WeightedSum
 
     def __str__(self) -> str:
         rest = [f"{_lagged(one, self.steps)} == {_lagged(one, self.steps - 1)}" for one in self.states]
@@ -357,7 +359,7 @@ class Restarted:
         return f"if({unmoved}, {self.first}, {self.later})"
 
 
-def write(
+def write_law(
     task: Task, laws: Mapping[str, Law | float], longest: int, moving: Sequence[str], name: str
 ) -> Controller:
     """A law or a constant for each action. `longest`: rows of an episode; `moving`: setpoints that change."""
@@ -365,7 +367,7 @@ def write(
     if all(loops.values()):
         return PID(name=name, outputs={action: found for action, found in loops.items() if found})
     found = {action: _formula(law, task, action) for action, law in laws.items()}
-    rows = {action: one.gains for action, one in found.items() if isinstance(one, Sum) and one.linear}
+    rows = {action: one.gains for action, one in found.items() if isinstance(one, WeightedSum) and one.linear}
     if len(rows) == len(found):
         return Linear(name=name, gains=rows)
     return Equation(name=name, outputs={action: str(one) for action, one in found.items()})
@@ -385,16 +387,16 @@ def _loops(law: Law | float, task: Task, longest: int, moving: Sequence[str]) ->
     for name in task.state_names:
         kp, ki, kd = (-kinds.get((kind, name), 0.0) for kind in ("value", "sum", "rate"))
         if kp or ki or kd:
-            window = law.windows.get(name, 1) or min(max(longest, task.horizon), LONGEST)
+            window = law.windows.get(name, 1) or min(max(longest, task.horizon), MOST_SUMMED)
             gains = {"kp": _short(kp), "ki": _short(ki * task.dt), "kd": _short(kd / task.dt)}
             loops.append(Loop(input=name, **gains, window=window))
     return Loops(bias=_short(law.constant), loops=tuple(loops))
 
 
-def _formula(law: Law | float, task: Task, action: str) -> "Sum | Restarted":
+def _formula(law: Law | float, task: Task, action: str) -> "WeightedSum | Restarted":
     """Eq. (b) where the law has a filter or sums, and then its first steps by Eq. (a)."""
     if isinstance(law, float):
-        return Sum(_short(law), {})
+        return WeightedSum(_short(law), {})
     dt, kinds = task.dt, {term.kind for term in law.terms}
     pole = _short(law.structure.pole or 0.0) if "rate" in kinds else 0.0
     smooth, add = np.array([1.0, -pole][: 1 + bool(pole)]), np.array([1.0, -1.0][: 1 + ("sum" in kinds)])
@@ -423,11 +425,11 @@ def _formula(law: Law | float, task: Task, action: str) -> "Sum | Restarted":
     return Restarted(action, summed, steps, _rounded(law.constant, first, WRITTEN_DIGITS), later)
 
 
-def _rounded(constant: float, gains: Mapping[str, float], digits: int) -> Sum:
-    return Sum(_short(constant), {name: _short(gain, digits) for name, gain in gains.items() if gain})
+def _rounded(constant: float, gains: Mapping[str, float], digits: int) -> WeightedSum:
+    return WeightedSum(_short(constant), {name: _short(gain, digits) for name, gain in gains.items() if gain})
 
 
-def _add(gains: dict[str, float], term: Term, taps: Floats, delay: int) -> None:
+def _add(gains: dict[str, float], term: Regressor, taps: Floats, delay: int) -> None:
     """Each tap of a filter at its lag."""
     for lag, gain in enumerate(taps, delay):
         if lag > MOST_STEPS_BACK and gain:
@@ -458,7 +460,7 @@ def _short(number: float, digits: int = WRITTEN_DIGITS) -> float:
     return significant(number, digits) + 0.0  # no -0.0
 
 
-_NONE = Candidate(Structure(), (), 0.0, 1.0, 1.0)  # a law of no terms
+_NONE = LawCandidate(Structure(), (), 0.0, 1.0, 1.0)  # a law of no terms
 _PLAIN, _MUCH = 0.9, 0.2  # a law that explains this share needs no rest that lasts to be better by that much
 _FEWEST = 50  # rows with an action
 _LONGEST_NAME = 200  # characters
@@ -485,7 +487,7 @@ class Explanation:
         laws = {a.action: a.law if a.chosen == "law" else a.mean for a in self.accounts}
         shares = ", ".join(f"{careful_percent(a.law.explained)} of {a.action}" for a in self.accounts)
         name = f"as logged; explains {shares}"[:_LONGEST_NAME]
-        return write(self.task, laws, self.longest, self.moving, name).for_task(self.task)
+        return write_law(self.task, laws, self.longest, self.moving, name).for_task(self.task)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -516,7 +518,7 @@ def explain(task: Task, batch: Batch) -> Explanation:
     )
 
 
-def _account(signals: Signals, target: Target) -> Account:
+def _account(signals: Signals, target: FitTarget) -> Account:
     known = target.values[signals.chosen]
     if not np.ptp(known):
         law = replace(find_law(signals, target, _NONE)[0], constant=float(known[0]))
@@ -535,7 +537,9 @@ def _account(signals: Signals, target: Target) -> Account:
     )
 
 
-def _best(signals: Signals, target: Target, found: Sequence[Candidate], rows: int) -> tuple[Law, Floats]:
+def _best(
+    signals: Signals, target: FitTarget, found: Sequence[LawCandidate], rows: int
+) -> tuple[Law, Floats]:
     """The law to believe, and [n] what it asks for. `rows`: of the trials."""
     best = simplest(found, rows)
     law, asked = find_law(signals, target, best)
@@ -549,10 +553,10 @@ def _best(signals: Signals, target: Target, found: Sequence[Candidate], rows: in
     return law, asked
 
 
-def _tried(trials: Trials, candidates: Iterable[Candidate]) -> tuple[tuple[str, float], ...]:
+def _tried(trials: Trials, candidates: Iterable[LawCandidate]) -> tuple[tuple[str, float], ...]:
     """The share that the best law of each kind explains, in the rows of the trials."""
-    whole = Candidate(Structure(), tuple(Structure().terms(trials.signals)), 0.0, 1.0, 1.0)
-    kinds: dict[str, list[Candidate]] = {"linear": [whole]}
+    whole = LawCandidate(Structure(), tuple(Structure().terms(trials.signals)), 0.0, 1.0, 1.0)
+    kinds: dict[str, list[LawCandidate]] = {"linear": [whole]}
     for candidate in candidates:
         if candidate.terms:
             kinds.setdefault(kind_of(candidate.terms), []).append(candidate)

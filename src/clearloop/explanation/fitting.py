@@ -120,7 +120,7 @@ def cost(unexplained: float, numbers: int, rows: int, lasting: float) -> float:
     return (unexplained + ROUNDING) * (1 + price(rows, lasting)) ** numbers
 
 
-def measure(now: Floats, before: Floats | None, ends: Ints, groups: Ints | None) -> Moments:
+def measure_moments(now: Floats, before: Floats | None, ends: Ints, groups: Ints | None) -> Moments:
     """Terms and, last, the action, [k + 1, n] each: in some rows, and in the rows before these.
 
     `ends`: [F] where each part ends, as the rows of a part stand together. `before` is None where nothing can
@@ -193,7 +193,7 @@ _FAR = 30.0  # standard deviations, beyond which the tail of a normal is exponen
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class FitTarget:
     """An action as it was logged, in n rows."""
 
     name: str
@@ -223,12 +223,12 @@ class Target:
         return np.clip(values, self.low, self.high)
 
 
-def make_target(name: str, values: Floats, signals: Signals, limits: Floats) -> Target:
+def make_target(name: str, values: Floats, signals: Signals, limits: Floats) -> FitTarget:
     """Finds the limits: the task's, where the log keeps them; or an extreme at which it often stands."""
     known = values[signals.chosen]
     values = np.where(signals.chosen, values, np.nan)
     low, high = (_limit(sign * known, sign * end) * sign for sign, end in zip((-1, 1), limits, strict=True))
-    target = Target(name, values, low, high, signals.age == 0)
+    target = FitTarget(name, values, low, high, signals.age == 0)
     free = known[~target.saturated[signals.chosen]]
     if len(free) < (1 - ALMOST_ALL) * len(known) or len(np.unique(free)) < _FEWEST:
         return replace(target, low=-np.inf, high=np.inf)
@@ -257,7 +257,7 @@ class Fit:
         return asked if groups is None else asked + self.constants[groups]
 
 
-def fit(features: Floats, target: Target, rows: Flags, groups: Ints | None, lasting: float) -> Fit:
+def fit(features: Floats, target: FitTarget, rows: Flags, groups: Ints | None, lasting: float) -> Fit:
     """By least squares over some rows [n]; those at limits count as the law explains them.
 
     `lasting`: ρ of what is not from the law, v[t] = ρ v[t-1] + w[t]; then w² is made small.
@@ -299,7 +299,9 @@ def _expected(asked: Floats, side: Ints, limit: Floats, variance: float) -> tupl
 class _Squares:
     """Least squares with the same terms, over the same rows, for many targets."""
 
-    def __init__(self, x: Floats, target: Target, rows: Flags, groups: Ints | None, lasting: float) -> None:
+    def __init__(
+        self, x: Floats, target: FitTarget, rows: Flags, groups: Ints | None, lasting: float
+    ) -> None:
         self._x, self._lasting = x, lasting
         self._all = np.flatnonzero(rows)
         follows = rows & ~target.begins & np.append(False, rows[:-1])

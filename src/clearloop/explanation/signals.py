@@ -110,7 +110,7 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
 }
 
 
-def formulas(names: Sequence[str]) -> list[str]:
+def feature_formulas(names: Sequence[str]) -> list[str]:
     """Names, the more important first; products of many would be too many."""
     singles = [function.format(name) for name in names[:_MOST_NAMES] for function in _FUNCTIONS]
     products = [f"{a}*{b}" for a, b in combinations(names[:_MOST_NAMES], 2)]
@@ -144,7 +144,7 @@ _Kind = Literal["value", "setpoint", "sum", "rate", "formula"]
 
 
 @dataclass(frozen=True)
-class Term:
+class Regressor:
     kind: _Kind
     state: str
     """whose value, setpoint, sum or rate it is; of a formula: the formula, in errors"""
@@ -174,7 +174,7 @@ class Structure:
         """With sums that begin at 0 there is none: no controller file could hold it."""
         return self.windows is None or self.continued
 
-    def terms(self, signals: Signals) -> list[Term]:
+    def terms(self, signals: Signals) -> list[Regressor]:
         """All that a law of this form may add up."""
         names = np.array(signals.task.state_names)
         kinds: list[tuple[_Kind, list[str]]] = [
@@ -183,9 +183,9 @@ class Structure:
             ("sum", list(names) if self.windows is not None else []),
             ("rate", list(names) if self.pole is not None else []),
         ]
-        return [Term(kind, str(name)) for kind, there in kinds for name in there]
+        return [Regressor(kind, str(name)) for kind, there in kinds for name in there]
 
-    def relevant(self, term: Term, signals: Signals) -> "Structure":
+    def relevant(self, term: Regressor, signals: Signals) -> "Structure":
         """Only what this term depends on, so that its column is not computed again."""
         if term.kind == "sum":
             names = signals.task.state_names
@@ -196,7 +196,7 @@ class Structure:
             return replace(self, windows=None, paused=False, continued=False)
         return Structure(delay=self.delay)
 
-    def column(self, term: Term, signals: Signals, saturated: Flags) -> Floats:
+    def column(self, term: Regressor, signals: Signals, saturated: Flags) -> Floats:
         """[n] one term, in units of its state, times or per second. `saturated`: rows at a limit."""
         if term.kind == "formula":
             return signals.delayed(values_of(term.state, signals), self.delay)

@@ -233,7 +233,7 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
-class Unit:
+class TranslationUnit:
     """The parts of a C export, so that several can stand in one file."""
 
     prefix: str
@@ -271,13 +271,13 @@ def step_head(name: str) -> str:
     )
 
 
-def helper_text(units: list[Unit]) -> str:
+def helper_text(units: list[TranslationUnit]) -> str:
     """The small functions that some units need, which have the same precision."""
     names = _DIALECT.helpers_in("\n".join(unit.functions for unit in units))
     return "".join(f"{typed(_DIALECT.helpers[name], units[0].precision)}\n" for name in names)
 
 
-def c_unit(routine: Routine, name: str, precision: Precision) -> Unit:
+def c_unit(routine: Routine, name: str, precision: Precision) -> TranslationUnit:
     prefix = Names(_RESERVED).give("", name)
     names = Names({*_RESERVED, *_DIALECT.helpers, "memory", "input", "output", "first", "k", "row"})
     environment = Environment(
@@ -290,7 +290,7 @@ def c_unit(routine: Routine, name: str, precision: Precision) -> Unit:
     types = "\n".join(_types(environment, prefix))
     things = [*(one.variable for one in routine.inputs), *(one.action for one in routine.outputs)]
     members = {thing: names[thing] for thing in things}
-    return Unit(prefix, types, typed(functions, precision), precision, members)
+    return TranslationUnit(prefix, types, typed(functions, precision), precision, members)
 
 
 def _types(environment: Environment, prefix: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from clearloop.exports.routine import (
     Sum,
     targets,
 )
-from clearloop.exports.spans import Precision, Span, found, of_input, of_number, widened
+from clearloop.exports.spans import Precision, Span, found, of_input, of_number, with_margin
 from clearloop.expression import Expression, Number, Variable, fold
 from clearloop.expression.nodes import AND, ATOM, NEGATION, OR, READ_LIMIT, Operation
 
@@ -172,7 +172,7 @@ def _operands(operation: Operation, pieces: Sequence[Piece]) -> list[str]:
 # Identifiers that a target accepts, made from names that people chose: ASCII, no keywords, no clashes.
 
 DOT_ABOVE = "\u0307"
-LONGEST = 31  # characters that every C99 compiler tells external names apart by
+LONGEST_C_NAME = 31  # characters that every C99 compiler tells external names apart by
 
 
 def ascii_name(text: str) -> str:
@@ -207,11 +207,11 @@ class Names:
     def give(self, thing: Hashable, wish: str) -> str:
         """The identifier of a thing: the wish, made legal and with a number if it is taken."""
         if thing not in self._given:
-            word = base = ascii_name(wish)[:LONGEST].rstrip("_")
+            word = base = ascii_name(wish)[:LONGEST_C_NAME].rstrip("_")
             number = 2
             while self._key(word) in self._taken:
                 end = f"_{number}"
-                word, number = base[: LONGEST - len(end)].rstrip("_") + end, number + 1
+                word, number = base[: LONGEST_C_NAME - len(end)].rstrip("_") + end, number + 1
             self._taken.add(self._key(word))
             self._given[thing] = word
         return self._given[thing]
@@ -303,7 +303,7 @@ class Environment:
                 self.spans[statement.target] = ZERO.hull(*map(self._span, statement.values))
             case Mean():
                 ends = [of_number(value, self.precision) for value in statement.outputs]
-                self.spans[statement.target] = widened(ends[0].hull(*ends), self.precision)
+                self.spans[statement.target] = with_margin(ends[0].hull(*ends), self.precision)
             case Layer():
                 self.spans[statement.target] = self.layer(statement)[0]
             case Best():

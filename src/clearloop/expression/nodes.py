@@ -240,11 +240,11 @@ OPERATIONS: dict[str, Operation] = {
 
 _ALL = OPERATIONS.values()
 BY_OPCODE: dict[int, Operation] = {row.opcode: row for row in _ALL}
-FUNCTIONS: dict[str, Operation] = {row.name: row for row in _ALL if not row.symbol}
+NAMED_FUNCTIONS: dict[str, Operation] = {row.name: row for row in _ALL if not row.symbol}
 PREFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 1}
 INFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 2}
 
-_RESERVED = frozenset(FUNCTIONS) | {"and", "or", "not"}
+_RESERVED = frozenset(NAMED_FUNCTIONS) | {"and", "or", "not"}
 
 
 def is_name(text: str) -> bool:
@@ -259,7 +259,7 @@ def _operation(name: str) -> Operation:
 MAX_DEPTH = 200
 MAX_LAG = 1_000_000
 
-Part = Literal["value", "error", "setpoint"]
+VariablePart = Literal["value", "error", "setpoint"]
 _T = TypeVar("_T")
 
 
@@ -285,7 +285,7 @@ class Variable:
     """A named quantity, its setpoint or its error; `lag` steps ago, None where no time is written."""
 
     name: str
-    part: Part = "value"
+    part: VariablePart = "value"
     lag: int | None = None
     kind: ClassVar[Kind] = "number"
     depth: ClassVar[int] = 1

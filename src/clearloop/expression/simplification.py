@@ -34,9 +34,9 @@ from clearloop.expression.parsing import parse
 # x/x = 1 here, which fails at 0, and no regrouping of sums and products, which round differently. The right
 # side is never more complex. `0 < 1` is how "always" is written, `1 < 0` is "never".
 
-Law = tuple[str, str]
+Identity = tuple[str, str]
 
-ARITHMETIC: tuple[Law, ...] = (
+ARITHMETIC: tuple[Identity, ...] = (
     ("x + 0", "x"),
     ("0 + x", "x"),
     ("x + x", "2*x"),
@@ -61,7 +61,7 @@ ARITHMETIC: tuple[Law, ...] = (
     ("1**x", "1"),
 )
 
-FUNCTION_LAWS: tuple[Law, ...] = (
+FUNCTION_LAWS: tuple[Identity, ...] = (
     ("abs(abs(x))", "abs(x)"),
     ("abs(sqrt(x))", "sqrt(x)"),
     ("abs(exp(x))", "exp(x)"),
@@ -81,7 +81,7 @@ FUNCTION_LAWS: tuple[Law, ...] = (
     ("clip(clip(x, y, z), y, z)", "clip(x, y, z)"),
 )
 
-CHOICES: tuple[Law, ...] = (
+CHOICES: tuple[Identity, ...] = (
     ("if(p, x, x)", "x"),
     ("if(0 < 1, x, y)", "x"),
     ("if(1 < 0, x, y)", "y"),
@@ -101,7 +101,7 @@ CHOICES: tuple[Law, ...] = (
     ("if(x >= y, y, x)", "min(x, y)"),
 )
 
-_LOGIC: tuple[Law, ...] = (
+_LOGIC: tuple[Identity, ...] = (
     ("not not p", "p"),
     ("not (p and q)", "not p or not q"),
     ("not (p or q)", "not p and not q"),
@@ -133,7 +133,7 @@ _COMPARISONS = (
     ("!=", "==", "!="),
 )
 
-COMPARISONS: tuple[Law, ...] = tuple(
+COMPARISON_LAWS: tuple[Identity, ...] = tuple(
     law
     for sign, opposite, mirrored in _COMPARISONS
     for law in (
@@ -148,7 +148,7 @@ COMPARISONS: tuple[Law, ...] = tuple(
 )
 
 NUMBER_LAWS = ARITHMETIC + FUNCTION_LAWS + CHOICES
-CONDITION_LAWS = _LOGIC + COMPARISONS
+CONDITION_LAWS = _LOGIC + COMPARISON_LAWS
 
 
 # Laws as patterns: find one in a tree, and write the other side in its place.
@@ -201,7 +201,7 @@ class Rewrite:
         return None
 
 
-def rewrite(law: Law, kind: Kind) -> Rewrite:
+def rewrite(law: Identity, kind: Kind) -> Rewrite:
     left, right = (_pattern(parse(_readable(side), kind=kind)) for side in law)
     assert isinstance(left, Shape)  # noqa: S101 - laws are ours, not the user's
     return Rewrite(left, right)

@@ -216,7 +216,7 @@ def address(context: Any, builder: Any, kind: Any, array: Any, row: Any, lane: A
 
 
 @emitted
-def load(_typing: Any, rows: Any, _row: Any, _lane: Any) -> Any:
+def fetch(_typing: Any, rows: Any, _row: Any, _lane: Any) -> Any:
     """The vector that starts at rows[row, lane]; lane is a multiple of VECTOR."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -258,7 +258,7 @@ def splat(_typing: Any, rows: Any, _number: Any) -> Any:
 
 
 @emitted
-def inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
+def lanes_inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
     """The mask of those lanes of the vector at `lane` that are in [lo, hi)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -272,4 +272,4 @@ def inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
 @inlined
 def put(rows: Any, row: int, i: int, value: Any, lo: int, hi: int) -> None:
     """Store those lanes of the vector at i that are in [lo, hi)."""
-    store(rows, row, i, where(inside(i, lo, hi), value, load(rows, row, i)))
+    store(rows, row, i, where(lanes_inside(i, lo, hi), value, fetch(rows, row, i)))

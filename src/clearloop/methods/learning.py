@@ -14,7 +14,7 @@ from clearloop.data import Batch
 from clearloop.data.findings import refuse
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate, fitted_q
-from clearloop.evaluation.q_evaluation import NETWORKS, LinearQ
+from clearloop.evaluation.q_evaluation import NETWORK_SETTINGS, LinearQ
 from clearloop.methods.lqr import LQR, design
 from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.plants.scenarios import Scenarios
@@ -48,7 +48,7 @@ def batch_score(task: Task, batch: Batch, *, rng: np.random.Generator) -> _Score
 
     def score(controller: Controller, starts: Floats) -> Floats:
         luck = np.random.default_rng(seed)
-        value = fitted_q(controller, task, batch, starts=starts, approximator=NETWORKS, rng=luck)
+        value = fitted_q(controller, task, batch, starts=starts, approximator=NETWORK_SETTINGS, rng=luck)
         return np.asarray(value.penalties.mean(axis=0))
 
     return score

@@ -15,7 +15,7 @@ from clearloop.controllers import NetworkController
 from clearloop.errors import check_range
 from clearloop.kernels.layout import NETWORK, TANH, Policies
 from clearloop.methods.method import Method, Problem
-from clearloop.methods.swarm import Form, Stages, Swarming, rounded
+from clearloop.methods.swarm import Form, Stages, Swarming, short_decimals
 
 _WEIGHTS = 5.0
 """How far from zero they may be, for features in their typical sizes."""
@@ -52,7 +52,10 @@ class NetworkForm(Form):
         for n_in, n_out in pairwise(self.widths):
             flat, biases, rest = np.split(rest, [n_in * n_out, (n_in + self.biased) * n_out], axis=1)
             weights = flat.reshape(-1, n_in, n_out) / sizes[:, None]
-            yield rounded(weights), rounded(biases) if self.biased else np.zeros((len(vectors), n_out))
+            yield (
+                short_decimals(weights),
+                short_decimals(biases) if self.biased else np.zeros((len(vectors), n_out)),
+            )
             sizes = np.ones(n_out)
 
     def encode(self, vectors: Floats) -> Policies:

@@ -15,10 +15,10 @@ from clearloop.pages.formulas import Formula, equations
 from clearloop.pages.report import render
 from clearloop.pages.sections import (
     Card,
+    CardTable,
     Cell,
     Section,
     Subject,
-    Table,
     as_svg,
     costs,
     coverage,
@@ -155,7 +155,7 @@ def to_pdf(card: Card) -> bytes:
     return made
 
 
-def _shares(table: Table) -> list[int]:
+def _shares(table: CardTable) -> list[int]:
     """Of columns that share what room the others leave, in percent; 0 for the others."""
     parts = [float(width.removesuffix("fr")) if width != "auto" else 0.0 for width in table.widths]
     return [round(98 * part / sum(parts)) if part else 0 for part in parts]

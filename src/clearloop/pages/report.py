@@ -260,7 +260,7 @@ DECADE = 10.0
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """From values to places."""
 
     low: float
@@ -269,7 +269,7 @@ class Scale:
     last: float
 
     @classmethod
-    def of(cls, values: Sequence[float], first: float, last: float) -> "Scale":
+    def of(cls, values: Sequence[float], first: float, last: float) -> "Axis":
         """With some air on both sides."""
         low, high = min(values), max(values)
         if low <= 0:  # no logarithm
@@ -307,8 +307,8 @@ def chart(front: Front) -> dict[str, Any]:
     known = [row for row in front.published if row.in_paper]
     tested = front.entries[0].penalty_system is not None
     lines = [(row.penalty_system if tested else row.penalty_model) for row in known]
-    x = Scale.of([entry.complexity for entry in front.entries], _LEFT, _WIDTH - RIGHT)
-    y = Scale.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
+    x = Axis.of([entry.complexity for entry in front.entries], _LEFT, _WIDTH - RIGHT)
+    y = Axis.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
     methods = {
         name: {"colour": _COLOURS[n % len(_COLOURS)], "shape": SHAPES[(n + n // len(_COLOURS)) % len(SHAPES)]}
         for n, name in enumerate(dict.fromkeys(entry.method for entry in front.entries))
@@ -349,7 +349,7 @@ _T = TypeVar("_T")
 _Progress = Callable[[float], None]
 
 
-def contents(run: RunDirectory, progress: _Progress | None = None) -> dict[str, Any]:
+def report_contents(run: RunDirectory, progress: _Progress | None = None) -> dict[str, Any]:
     """`progress` is told the share that is done."""
     description, front = run.describe(), Front.read(run)
     task = run.task()
@@ -486,7 +486,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 def write_report(run: RunDirectory, progress: _Progress | None = None) -> Path:
     """Of a finished run. `progress` is told the share that is done."""
-    file, page = run.path / "report.html", render(_TEMPLATES / "report.html", contents(run, progress))
+    file, page = run.path / "report.html", render(_TEMPLATES / "report.html", report_contents(run, progress))
     with whole_file(file) as out:
         out.write(page.encode())
     return file

@@ -55,7 +55,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class CardTable:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     numbers: tuple[int, ...] = ()
@@ -73,9 +73,11 @@ def table(
     numbers: Sequence[int] = (),
     codes: Sequence[int] = (),
     widths: Sequence[str] = (),
-) -> Table:
+) -> CardTable:
     cells = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows)
-    return Table(tuple(header), cells, tuple(numbers), tuple(codes), tuple(widths) or ("auto",) * len(header))
+    return CardTable(
+        tuple(header), cells, tuple(numbers), tuple(codes), tuple(widths) or ("auto",) * len(header)
+    )
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Section:
     title: str
     lines: tuple[str, ...] = ()
     """sentences above the table"""
-    table: Table | None = None
+    table: CardTable | None = None
     figure: str = ""
     """SVG"""
     caption: str = ""

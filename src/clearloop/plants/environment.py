@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clearloop.errors import ClearloopError
 from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.plant import Stepper
+from clearloop.plants.plant import PlantStepper
 from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task, builtin_tasks
 
@@ -29,7 +29,7 @@ class PlantEnvironment(gymnasium.Env[_Vector, _Vector]):
     def __init__(self, task: str | Task = "cartpole") -> None:
         self.task = Task.load(task) if isinstance(task, str) else task
         self._full = self.task.unveiled
-        self._plant = Stepper(self.task)
+        self._plant = PlantStepper(self.task)
         low, high = self.task.action_limits.T
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float64)
         reach = np.full(len(self.task.states), STATE_LIMIT)

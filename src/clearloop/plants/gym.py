@@ -17,7 +17,7 @@ from clearloop.task import Task
 _Values = Mapping[str, float]
 
 
-class Judge:
+class EpisodeJudge:
     """Remembers as much of an episode as the task's formulas look back."""
 
     def __init__(self, task: Task, start: _Values) -> None:
@@ -59,7 +59,7 @@ class Actor(Protocol):
     ) -> dict[str, float]: ...
 
 
-class Episode(NamedTuple):
+class GymEpisode(NamedTuple):
     """T steps."""
 
     states: Floats
@@ -93,7 +93,7 @@ def _check_shape(task: Task, what: str, space: Any, names: str, count: int) -> N
         )
 
 
-def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floats, seed: int) -> Episode:
+def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floats, seed: int) -> GymEpisode:
     """A controller from where the environment resets to with this seed; `setpoints`: [T, S].
 
     Observations are the task's states in their order. The reward is the task's, or the environment's own
@@ -102,7 +102,7 @@ def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floa
     """
     observation, _ = environment.reset(seed=seed)
     memory, state = controller.reset(), _named(task, observation)
-    judge = Judge(task, state)
+    judge = EpisodeJudge(task, state)
     states, actions, rewards, failed, over = [state], [], [], False, False
     for aims in setpoints:
         setpoint = _named(task, aims)
@@ -118,7 +118,7 @@ def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floa
         states.append(state)
         actions.append(action)
         rewards.append(reward)
-    return Episode(_table(states, task.states), _table(actions, task.actions), np.array(rewards), failed)
+    return GymEpisode(_table(states, task.states), _table(actions, task.actions), np.array(rewards), failed)
 
 
 def _named(task: Task, values: Any) -> dict[str, float]:

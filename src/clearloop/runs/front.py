@@ -100,7 +100,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Known:
+class PublishedEntry:
     """A row of `published.csv`: a controller that others have published for this plant."""
 
     controller: str
@@ -118,13 +118,16 @@ class Front:
     """method by method, each from the simplest to the best"""
     judged: tuple[Judged, ...]
     """in the same order"""
-    published: tuple[Known, ...] = ()
+    published: tuple[PublishedEntry, ...] = ()
     planned: tuple[Beside, ...] = ()
     """where there are planners: all of the front, and what was published, from the planners' starts"""
 
     @classmethod
     def of(
-        cls, results: Sequence[Result], published: Sequence[Known] = (), others: Sequence[Scored] = ()
+        cls,
+        results: Sequence[Result],
+        published: Sequence[PublishedEntry] = (),
+        others: Sequence[Scored] = (),
     ) -> Self:
         """`others`: the scores of what was published."""
         rows = [row for result in results for row in result.front.rows()]
@@ -175,7 +178,7 @@ class Front:
 
     def write(self, run: RunDirectory) -> None:
         if self.published:
-            write_table(run.path / "published.csv", Known, self.published)
+            write_table(run.path / "published.csv", PublishedEntry, self.published)
         if self.planned:
             write_table(run.path / "planned.csv", Beside, self.planned)
         write_table(run.path / "judged.csv", Judged, self.judged)
@@ -191,7 +194,7 @@ class Front:
         return cls(
             entries,
             judged,
-            read_table(published, Known) if published.exists() else (),
+            read_table(published, PublishedEntry) if published.exists() else (),
             read_table(planned, Beside) if planned.exists() else (),
         )
 

@@ -40,7 +40,7 @@ from clearloop.task import Task
 TOO_LARGE = 413
 
 
-async def read_json(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
     """A small body, whole."""
     body = b""
     async for piece in request.stream():
@@ -126,7 +126,7 @@ class Studio:
         return FileResponse(path, media_type="text/csv", filename=f"{name}.csv")
 
     async def learn(self, request: Request) -> Response:
-        wish = parse_wish(await read_json(request))
+        wish = parse_wish(await read_body(request))
         return JSONResponse({"run": await self.learner.start(wish)})
 
     async def progress(self, request: Request) -> Response:

@@ -15,8 +15,8 @@ from clearloop.controllers.controller import Derivation, check_names
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.expression import to_text
-from clearloop.plants.plant import Stepper
-from clearloop.studio.stage import Course, Outside, Stage, terms_of
+from clearloop.plants.plant import PlantStepper
+from clearloop.studio.stage import Outside, SharedCourse, Stage, terms_of
 from clearloop.task import Task
 
 # Who chooses the actions of one side: a hand, or a controller.
@@ -145,7 +145,7 @@ class Side:
         """`spans`: [S], how wide the range of each state is."""
         self.task, self.driver = task, driver
         self._names, self._spans = task.unveiled.state_names, spans
-        self._plant = Stepper(task)
+        self._plant = PlantStepper(task)
 
     def begin(self, start: Floats, luck: Floats, faults: Faults, aims: Mapping[str, float]) -> None:
         """A new episode, from a state [S] of the task unveiled."""
@@ -208,7 +208,7 @@ def _short(values: Mapping[str, float]) -> dict[str, float]:
 _MOST_ROWS = 400_000  # nearly three hours at 40 steps per second
 
 
-class Row(NamedTuple):
+class RecordedRow(NamedTuple):
     seen: tuple[float, ...]
     action: tuple[float, ...]
     aims: tuple[float, ...]
@@ -221,8 +221,8 @@ class Recorder:
     def __init__(self, task: Task, name: str) -> None:
         self.task, self.name = task, name
         self._followed = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
-        self._episodes: list[list[Row]] = []
-        self._open: list[Row] = []
+        self._episodes: list[list[RecordedRow]] = []
+        self._open: list[RecordedRow] = []
         self.transitions = 0
 
     @property
@@ -245,9 +245,9 @@ class Recorder:
             self._episodes.append([*self._open, self._row(seen, nothing, aims, terminal)])
             self._open = []
 
-    def _row(self, seen: _Values, action: tuple[float, ...], aims: _Values, terminal: bool) -> Row:
+    def _row(self, seen: _Values, action: tuple[float, ...], aims: _Values, terminal: bool) -> RecordedRow:
         shown = tuple(seen[name] for name in self.task.states)
-        return Row(shown, action, tuple(aims[name] for name in self._followed), terminal)
+        return RecordedRow(shown, action, tuple(aims[name] for name in self._followed), terminal)
 
     def batch(self) -> Batch:
         """After the last cut."""
@@ -298,7 +298,7 @@ class Session:
         self._pushed = False
         self._luck = np.random.default_rng([self._seed, self._number, 1])
         chance = np.random.default_rng([self._seed, self._number])
-        self._course = Course(self.task, self._start(chance), chance)
+        self._course = SharedCourse(self.task, self._start(chance), chance)
         outside, luck = self._outside(), standard_normal(self.task, self._luck)
         for side in self.sides:
             side.begin(self._course.start, luck, self.faults, self.setpoint(outside))

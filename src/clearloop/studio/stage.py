@@ -108,7 +108,7 @@ def _value(variable: Variable, aims: dict[str, float], moved: str, to: float) ->
 
 # What comes from outside in one episode, without end: drawn in pieces, as far as it is looked at.
 
-PIECE = 4_096  # steps
+_PIECE = 4_096  # steps
 
 
 class Outside(NamedTuple):
@@ -118,7 +118,7 @@ class Outside(NamedTuple):
     """[1, 2, D] what comes from outside, now and after the step; empty if nothing does"""
 
 
-class Course:
+class SharedCourse:
     """The same for the same generator: two plants that follow it start alike and are disturbed alike."""
 
     def __init__(self, task: Task, point: Floats, rng: np.random.Generator) -> None:
@@ -129,11 +129,11 @@ class Course:
         """[S] with what sensors show of it"""
 
     def _draw(self) -> Scenarios:
-        return Scenarios.explored(self._task, self._point[None], self._rng, PIECE, made_up_aims(self._task))
+        return Scenarios.explored(self._task, self._point[None], self._rng, _PIECE, made_up_aims(self._task))
 
     def at(self, step: int) -> Outside:
         """Steps are asked for in their order."""
-        number, now = divmod(step, PIECE)
+        number, now = divmod(step, _PIECE)
         if number > self._number:
             self._piece, self._number = self._draw(), number
         aims = self._piece.setpoints[0, now : now + 2]

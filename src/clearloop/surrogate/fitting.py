@@ -16,14 +16,14 @@ from clearloop.kernels.layout import (
     NETWORKS,
     VALUE,
     Dynamics,
+    LoweredReward,
     Networks,
-    Reward,
 )
 from clearloop.kernels.network import flatten
 from clearloop.networks import Ensemble, Network, Progress, train
 from clearloop.plants.plant import lower_reward
 from clearloop.programs import lower_ways
-from clearloop.surrogate.steps import Lesson, Steps, judge, portion
+from clearloop.surrogate.steps import Lesson, Steps, judge_frame, portion
 from clearloop.task import Task
 
 # Past states as differences, while networks learn.
@@ -216,7 +216,7 @@ class KnownReward:
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:  # noqa: ARG002 - the same for all
         """Reward and failure [n] of steps [n, columns of the frame]."""
-        return judge(self.task, frame)
+        return judge_frame(self.task, frame)
 
     @property
     def tells_failure(self) -> bool:
@@ -224,9 +224,9 @@ class KnownReward:
 
     def failed(self, steps: Steps) -> Flags:
         """[n] which logged steps failed."""
-        return judge(self.task, steps.frame)[1]
+        return judge_frame(self.task, steps.frame)[1]
 
-    def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:  # noqa: ARG002
+    def lower(self, members: Sequence[int], history: int, dtype: Any) -> LoweredReward:  # noqa: ARG002
         return lower_reward(self.task, dtype, history)
 
     def fits(self, members: int) -> bool:  # noqa: ARG002
@@ -266,9 +266,9 @@ class LearnedReward:
         """[n] which logged steps failed."""
         return np.isin(steps.reward, self.levels[self.failing])
 
-    def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:
+    def lower(self, members: Sequence[int], history: int, dtype: Any) -> LoweredReward:
         networks = [self._look_back(self.networks[member], history) for member in members]
-        return Reward(
+        return LoweredReward(
             kind=CLASSES if self.levels.size else VALUE,
             code=np.zeros(0, np.int32),
             operand=np.zeros(0, dtype),

@@ -231,7 +231,7 @@ class Criterion(NamedTuple):
     reason: str
 
 
-def judge(
+def grade_model(
     task: Task, states: StateErrors, open_loop: OpenLoop, reward: RewardErrors
 ) -> tuple[_Grade, tuple[str, ...]]:
     """The grade, and what is good, or what is not."""
@@ -351,7 +351,7 @@ def assess(surrogate: Surrogate, held_out: Batch) -> Quality:
     predicted = np.stack([surrogate.predict(steps.window, m, **seen) for m in range(surrogate.members)])
     states, reward = state_errors(steps, predicted), reward_errors(surrogate, steps, predicted)
     open_loop = replay(surrogate, held_out, steps)
-    verdict, reasons = judge(task, states, open_loop, reward)
+    verdict, reasons = grade_model(task, states, open_loop, reward)
     apart = disagreement(surrogate, steps, predicted)
     return Quality(task, len(steps), verdict, reasons, states, open_loop, reward, apart)
 

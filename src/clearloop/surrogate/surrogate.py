@@ -14,7 +14,7 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.kernels.engine import System
-from clearloop.networks import Ensemble, Progress, pack, unpack
+from clearloop.networks import Ensemble, Progress, pack_networks, unpack_networks
 from clearloop.numbers import counted
 from clearloop.programs import derive_after, unbounded
 from clearloop.surrogate.fitting import (
@@ -27,7 +27,7 @@ from clearloop.surrogate.fitting import (
     lower_dynamics,
     lower_networks,
 )
-from clearloop.surrogate.steps import BEST, Failure, Lesson, Steps, Track, portion, split
+from clearloop.surrogate.steps import BEST, FailureEffect, Lesson, Steps, Track, portion, split
 from clearloop.task import Task
 
 # A surrogate on disk: what a person may want to know as JSON, numbers as safetensors.
@@ -42,7 +42,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Header(_Table):
+class SurrogateHeader(_Table):
     """`surrogate.json`."""
 
     clearloop: Literal[1] = 1
@@ -75,7 +75,7 @@ class Header(_Table):
             raise ClearloopError(f"relies on a formula for the reward, and {quoted(task.name)} has none")
 
 
-def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> None:
+def write_files(folder: str | Path, header: SurrogateHeader, arrays: Mapping[str, Floats]) -> None:
     """Both files, the JSON last: it is there only when all is."""
     from safetensors.numpy import save
 
@@ -92,14 +92,14 @@ def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> N
         file.write(f"{signed.model_dump_json(indent=2)}\n".encode())
 
 
-def read(folder: str | Path) -> tuple[Header, dict[str, Floats]]:
+def read_files(folder: str | Path) -> tuple[SurrogateHeader, dict[str, Floats]]:
     header = _read_header(Path(folder) / TEXT)
     return header, _read_numbers(Path(folder) / _NUMBERS, header.numbers)
 
 
-def _read_header(path: Path) -> Header:
+def _read_header(path: Path) -> SurrogateHeader:
     try:
-        return Header.model_validate_json(read_text(path, LARGEST_TEXT))
+        return SurrogateHeader.model_validate_json(read_text(path, LARGEST_TEXT))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -136,7 +136,7 @@ class Surrogate:
     dynamics: Ensemble
     """[M][K] networks from the window of H (S + A) states and actions to a state's change"""
     reward: KnownReward | LearnedReward
-    failure: Failure
+    failure: FailureEffect
     """what failure was seen to do to states"""
     region: Floats
     """[H (S + A), 2] the smallest and the largest of each input in the data that it was trained on"""
@@ -289,7 +289,7 @@ class Surrogate:
     def save(self, folder: str | Path) -> None:
         """`surrogate.json` and `surrogate.safetensors`; each appears whole or not at all."""
         learned = self.reward if isinstance(self.reward, LearnedReward) else None
-        header = Header(
+        header = SurrogateHeader(
             task=self.task.name,
             states=self.task.state_names,
             actions=self.task.action_names,
@@ -301,37 +301,39 @@ class Surrogate:
             batch=self.batch,
             split_seed=self.split_seed,
         )
-        arrays = pack(self.dynamics, "dynamics") | {"region": self.region}
+        arrays = pack_networks(self.dynamics, "dynamics") | {"region": self.region}
         if len(self.noise.residuals):
             arrays |= {"noise": self.noise.residuals, "noise_last": self.noise.last.astype(np.float64)}
         if learned:
-            arrays |= pack(tuple((network,) for network in learned.networks), "reward")
-        write(folder, header, arrays)
+            arrays |= pack_networks(tuple((network,) for network in learned.networks), "reward")
+        write_files(folder, header, arrays)
 
     @classmethod
     def load(cls, folder: str | Path, task: Task) -> Self:
         """What `save` wrote; an error if it is damaged, or of another task."""
-        header, arrays = read(folder)
+        header, arrays = read_files(folder)
         try:
             return cls._of_files(header, arrays, task)
         except ClearloopError as error:
             raise ClearloopError(f"{folder}: {error}") from error
 
     @classmethod
-    def _of_files(cls, header: Header, arrays: dict[str, Floats], task: Task) -> Self:
+    def _of_files(cls, header: SurrogateHeader, arrays: dict[str, Floats], task: Task) -> Self:
         header.check(task)
         activation = header.track.training.activation
         reward: KnownReward | LearnedReward = KnownReward(task)
         if header.levels is not None:
-            networks = tuple(network for member in unpack(arrays, "reward", activation) for network in member)
+            networks = tuple(
+                network for member in unpack_networks(arrays, "reward", activation) for network in member
+            )
             failing = np.array(header.failing or (), np.bool_)
             reward = LearnedReward(task, networks, np.array(header.levels), failing)
         return cls(
             task=task,
             track=header.track,
-            dynamics=unpack(arrays, "dynamics", activation),
+            dynamics=unpack_networks(arrays, "dynamics", activation),
             reward=reward,
-            failure=Failure.from_dict(header.altered, task.state_names),
+            failure=FailureEffect.from_dict(header.altered, task.state_names),
             region=arrays.get("region", np.zeros(0)),
             batch=header.batch,
             split_seed=header.split_seed,

@@ -23,7 +23,7 @@ FEWEST_COMPARED, _MOST = 5, 2000  # replays that last as long
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearPredictor:
     """Each state's change is a linear function of the window."""
 
     task: Task
@@ -31,7 +31,7 @@ class Linear:
     """[H (S + A) + 1, S]"""
 
     @classmethod
-    def fit(cls, task: Task, steps: Steps) -> "Linear":
+    def fit(cls, task: Task, steps: Steps) -> "LinearPredictor":
         kept = steps[~steps.failing] if not steps.failing.all() else steps
         columns = np.column_stack([kept.window, np.ones(len(kept))])
         return cls(task, np.asarray(np.linalg.lstsq(columns, kept.change, rcond=1e-10)[0], np.float64))
@@ -54,7 +54,7 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ReplayErrors:
     """Root mean square errors of replays, in the states' units: a plant at rest hardly counts."""
 
     ahead: tuple[int, ...]
@@ -67,7 +67,7 @@ class Comparison:
     """[steps, S]"""
 
 
-def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> Comparison:
+def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> ReplayErrors:
     task = surrogate.task
     steps = Steps.of(task, held_out)
     episode = held_out.transitions().episode
@@ -79,11 +79,11 @@ def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> Compariso
         return np.array([np.sqrt(np.square(row).mean(axis=0)) for row in rows])
 
     members = np.stack([sizes(surrogate, member) for member in range(surrogate.members)])
-    return Comparison(
+    return ReplayErrors(
         ahead=ahead,
         model=np.median(members, axis=0),
-        still=sizes(Linear(task, np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
-        linear=sizes(Linear.fit(task, Steps.of(task, training)), 0),
+        still=sizes(LinearPredictor(task, np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
+        linear=sizes(LinearPredictor.fit(task, Steps.of(task, training)), 0),
     )
 
 
@@ -93,7 +93,7 @@ def _replays(begins: Ints, lengths: Ints, steps: int) -> Ints:
     return whole[:: 1 + len(whole) // _MOST]
 
 
-def better(task: Task, found: Comparison) -> list[float]:
+def better(task: Task, found: ReplayErrors) -> list[float]:
     """Of each state: the smallest share of "nothing changes" that the model's error is, at any distance."""
     if not found.ahead:
         return [0.0] * len(task.states)
@@ -133,7 +133,7 @@ def _beyond_limits(share: float) -> Finding:
     return Finding("problem", "beyond-limits", what, {"share": share})
 
 
-def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
+def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
     wanted = goals(task)
     for j, (name, share) in enumerate(zip(task.state_names, better(task, found), strict=True)):
         unit = task.states[name].unit

@@ -105,7 +105,7 @@ _Text = Annotated[str, Strict(), Field(min_length=1, max_length=200)]
 _FormulaText = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_FORMULA)]
 _Whole = Annotated[int, Strict()]
 
-Number = Annotated[_Finite, expecting("a number")]
+FiniteNumber = Annotated[_Finite, expecting("a number")]
 NotNegative = Annotated[_Finite, Field(ge=0), expecting("a number, not negative")]
 Positive = Annotated[_Finite, Field(gt=0), expecting("a number greater than 0")]
 Discount = Annotated[_Finite, Field(gt=0, le=1), expecting("a number greater than 0 and at most 1")]
@@ -219,7 +219,7 @@ class Plant(Table):
     """the next value of a state, from the present ones"""
     observed: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
     """what a sensor shows, of states that the task does not have"""
-    on_failure: dict[str, Number] = Field({})
+    on_failure: dict[str, FiniteNumber] = Field({})
     gymnasium: Text | None = None
 
     @model_validator(mode="after")
@@ -378,7 +378,7 @@ MOST_STEPS_BACK = 1_000  # of any formula
 KEYS = ("time", "episode", "reward", "terminal", "from")  # they mean something else in [data] and [starts]
 
 
-class Scope(NamedTuple):
+class TaskScope(NamedTuple):
     states: tuple[str, ...]
     actions: tuple[str, ...]
     setpoints: Mapping[str, float | str]

@@ -121,10 +121,10 @@ def vectors(
         return [[{}, {}]]
     maker = _Maker(routine, precision, rng, amount, dict(scales or {}))
     episodes = [*maker.random(), *maker.corners(), *maker.extremes(), *maker.constants(), *maker.edges()]
-    return [rounded(episode, precision) for episode in episodes]
+    return [representable(episode, precision) for episode in episodes]
 
 
-def rounded(episode: Episode, precision: Precision) -> Episode:
+def representable(episode: Episode, precision: Precision) -> Episode:
     """With numbers that the target can be given."""
     return [{name: precision.rounded(value) for name, value in inputs.items()} for inputs in episode]
 

@@ -28,7 +28,7 @@ from clearloop.task import Task
 from clearloop.verification.bench import FLAGS, c_bench, plc_bench, vectors_csv
 from clearloop.verification.bounds import Inputs
 from clearloop.verification.st import Block
-from clearloop.verification.vectors import Amount, Episode, expect, rounded, vectors
+from clearloop.verification.vectors import Amount, Episode, expect, representable, vectors
 
 # Runs exported Structured Text on test vectors: the file is read and interpreted, as a PLC would do it.
 
@@ -36,13 +36,13 @@ _SPACES = {"": "http://www.plcopen.org/xml/tc6_0201", "x": "http://www.w3.org/19
 _SECTIONS = {"inputVars": "VAR_INPUT", "outputVars": "VAR_OUTPUT", "localVars": "VAR", "tempVars": "VAR_TEMP"}
 
 
-def run_structured_text(trial: "Trial") -> NDArray[np.float64]:
+def run_structured_text(trial: "BenchTrial") -> NDArray[np.float64]:
     """[N, A]."""
     text = (trial.folder / trial.main).read_text(encoding="utf-8")
     return run_text(text, trial.routine, trial.episodes)
 
 
-def run_plcopen(trial: "Trial") -> NDArray[np.float64]:
+def run_plcopen(trial: "BenchTrial") -> NDArray[np.float64]:
     """[N, A]. What stands in the elements of the file is put together to a text again."""
     text = text_of_project((trial.folder / trial.main).read_text(encoding="utf-8"))
     return run_text(text, trial.routine, trial.episodes)
@@ -110,7 +110,7 @@ Actions = NDArray[np.float64]  # [N, A]
 
 
 @dataclass(frozen=True)
-class Trial:
+class BenchTrial:
     """An export in a folder, with its test bench."""
 
     folder: Path
@@ -147,7 +147,7 @@ print(json.dumps(rows))
 """
 
 
-def run_c(trial: Trial) -> Actions:
+def run_c(trial: BenchTrial) -> Actions:
     """With the bench that the engineer gets."""
     compiler = _tool("gcc", "cc", "clang")
     stem = Path(trial.main).stem
@@ -160,16 +160,16 @@ def run_c(trial: Trial) -> Actions:
     return np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])
 
 
-def run_javascript(trial: Trial) -> Actions:
+def run_javascript(trial: BenchTrial) -> Actions:
     command = [_tool("node"), "--input-type=module", "-e", _NODE, "--"]
     return _scripted([*command, (trial.folder.resolve() / trial.main).as_uri()], trial)
 
 
-def run_python(trial: Trial) -> Actions:
+def run_python(trial: BenchTrial) -> Actions:
     return _scripted([sys.executable, "-I", "-c", _PYTHON, str(trial.folder.resolve() / trial.main)], trial)
 
 
-RUNNERS: dict[str, Callable[[Trial], Actions]] = {
+RUNNERS: dict[str, Callable[[BenchTrial], Actions]] = {
     "c": run_c,
     "st": run_structured_text,
     "plcopen": run_plcopen,
@@ -178,7 +178,7 @@ RUNNERS: dict[str, Callable[[Trial], Actions]] = {
 }
 
 
-def _scripted(command: list[str], trial: Trial) -> Actions:
+def _scripted(command: list[str], trial: BenchTrial) -> Actions:
     """Through standard input and output."""
     sent = [[arguments_of(inputs) for inputs in episode] for episode in trial.episodes]
     answer = json.loads(_call(command, trial.folder, json.dumps(sent)))
@@ -254,7 +254,9 @@ def verify(
     files = export(controller, to=to, name=name, precision=precision)
     exact, routine = PRECISIONS[precision], lower(controller)
     made = vectors(routine, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
-    expectation = expect(controller, routine, [*(rounded(episode, exact) for episode in log), *made], exact)
+    expectation = expect(
+        controller, routine, [*(representable(episode, exact) for episode in log), *made], exact
+    )
     bench: Files = {"vectors.csv": vectors_csv(routine, expectation)}
     if to == "c":
         file, text = c_bench(routine, name, exact, expectation.tolerance)
@@ -266,7 +268,7 @@ def verify(
     for file, text in {**files, **bench}.items():
         with whole_file(folder / file) as opened:
             opened.write(text.encode())
-    found = RUNNERS[to](Trial(folder, list(files), routine, expectation.episodes))
+    found = RUNNERS[to](BenchTrial(folder, list(files), routine, expectation.episodes))
     if found.shape != expectation.actions.shape:
         raise ClearloopError(
             f"the exported code gave {len(found)} answers to {len(expectation.actions)} steps"

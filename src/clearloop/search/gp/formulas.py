@@ -24,7 +24,7 @@ from clearloop.expression import (
     simplify,
 )
 from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE, Operation
-from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, any_of, call, rounded
+from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, any_of, compose, few_digits
 
 # How large the result of a program usually is, roughly: so that what takes its place fits there.
 
@@ -142,7 +142,7 @@ class _Gathering:
     def _rebuilt(self, terms: _Terms) -> Expression:
         total: Expression | None = None
         for part in sorted(terms, key=self._place):
-            size = rounded(abs(terms[part]))
+            size = few_digits(abs(terms[part]))
             if not size or not math.isfinite(size):
                 continue
             positive = terms[part] > 0
@@ -211,7 +211,7 @@ class Formulas(Grammar):
         self.optional = tuple(op.name for op in self._numeric if op.opcode not in (ADD, SUB, NEG))
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        return call(_CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
+        return compose(_CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
 
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         match self.vocabulary.kind(genome, place):
@@ -230,11 +230,11 @@ class Formulas(Grammar):
             case "condition":
                 return self._combined(any_of(self._logic, rng), old, 0, rng) if self._logic else old
         if rng.random() < MORE_TERMS:
-            return call(ADD, old, self._term(rng, usual_size(old, self.sizes)))
+            return compose(ADD, old, self._term(rng, usual_size(old, self.sizes)))
         some, others = _parted(self._summands(old), rng)
         size = usual_size(some, self.sizes)
         wrapped = self._around(any_of(self._numeric, rng), some, size, 1, rng)
-        return call(ADD, others, wrapped) if others else wrapped
+        return compose(ADD, others, wrapped) if others else wrapped
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         if genome.code[place] != VARIABLE:
@@ -264,7 +264,7 @@ class Formulas(Grammar):
     def from_expressions(self, formulas: Sequence[Expression]) -> Genome:
         programs = [encode(formula, self.variables.index) for formula in formulas]
         genomes = [Genome(tuple(p.code.tolist()), tuple(p.operand.tolist())) for p in programs]
-        return call(_CONTROLLER, *genomes)
+        return compose(_CONTROLLER, *genomes)
 
     def _expression(self, genome: Genome) -> Expression:
         program = Program(np.array(genome.code, np.int32), np.array(genome.operand), 0)
@@ -281,7 +281,7 @@ class Formulas(Grammar):
         (right, stop), (left, _) = self.vocabulary.arguments(genome, len(genome.code) - 1)
         last = self._summands(genome.slice(right, stop))
         if root == SUB:
-            last = [call(NEG, part) for part in last]
+            last = [compose(NEG, part) for part in last]
         return self._summands(genome.slice(left, right)) + last
 
     def _sum(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
@@ -307,38 +307,38 @@ class Formulas(Grammar):
         self, operation: Operation, first: Genome, size: float, depth: int, rng: np.random.Generator
     ) -> Genome:
         """An operation with `first` among its arguments, and others that give it the same size."""
-        height = rounded(max(size, _SMALLEST) * math.exp(rng.normal(0.0, 0.5)))
+        height = few_digits(max(size, _SMALLEST) * math.exp(rng.normal(0.0, 0.5)))
         match operation.name:
             case "mul" | "div":
-                return call(operation.opcode, first, self._number(rng, 1.0, depth - 1))
+                return compose(operation.opcode, first, self._number(rng, 1.0, depth - 1))
             case "tanh":  # height · tanh(first / height)
-                inner = call(MUL, _number(rounded(1 / height)), first)
-                return call(MUL, _number(height), call(_TANH, inner))
+                inner = compose(MUL, _number(few_digits(1 / height)), first)
+                return compose(MUL, _number(height), compose(_TANH, inner))
             case "clip":
-                return call(CLIP, first, _number(-height), _number(height))
+                return compose(CLIP, first, _number(-height), _number(height))
             case "if":
                 branches = first, self._number(rng, size, depth - 1)
-                return call(IF, self._condition(rng, 0), *branches[:: 1 if rng.random() < 0.5 else -1])
+                return compose(IF, self._condition(rng, 0), *branches[:: 1 if rng.random() < 0.5 else -1])
         others = [self._number(rng, size, depth - 1) for _ in operation.kinds[1:]]
-        return call(operation.opcode, first, *others)
+        return compose(operation.opcode, first, *others)
 
     def _condition(self, rng: np.random.Generator, depth: int) -> Genome:
         if depth > 0 and self._logic and rng.random() < 0.3:
             return self._combined(any_of(self._logic, rng), self._condition(rng, depth - 1), depth - 1, rng)
         variable, own = self._variable(rng)
         if rng.random() < 0.5 and ABS in self.vocabulary.symbols:
-            variable = call(ABS, variable)
-        return call(any_of(self._comparisons, rng).opcode, variable, self._constant(rng, own))
+            variable = compose(ABS, variable)
+        return compose(any_of(self._comparisons, rng).opcode, variable, self._constant(rng, own))
 
     def _combined(self, logic: Operation, first: Genome, depth: int, rng: np.random.Generator) -> Genome:
-        return call(logic.opcode, first, *(self._condition(rng, depth) for _ in logic.kinds[1:]))
+        return compose(logic.opcode, first, *(self._condition(rng, depth) for _ in logic.kinds[1:]))
 
     def _term(self, rng: np.random.Generator, size: float) -> Genome:
         return self._gain_times(int(rng.integers(len(self.variables))), rng, size)
 
     def _gain_times(self, which: int, rng: np.random.Generator, size: float) -> Genome:
         variable = Genome((VARIABLE,), (float(which),))
-        return call(MUL, self._constant(rng, size / self.sizes[which]), variable)
+        return compose(MUL, self._constant(rng, size / self.sizes[which]), variable)
 
     def _variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
         """One of them, and its size."""
@@ -347,7 +347,7 @@ class Formulas(Grammar):
 
     def _constant(self, rng: np.random.Generator, size: float) -> Genome:
         """Of about this size, of either sign."""
-        return _number(rounded(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
+        return _number(few_digits(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
 
 
 def _parted(terms: list[Genome], rng: np.random.Generator) -> tuple[Genome, Genome | None]:
@@ -361,7 +361,7 @@ def _parted(terms: list[Genome], rng: np.random.Generator) -> tuple[Genome, Geno
 
 
 def _added(terms: list[Genome]) -> Genome:
-    return reduce(lambda total, term: call(ADD, total, term), terms)
+    return reduce(lambda total, term: compose(ADD, total, term), terms)
 
 
 def _number(value: float) -> Genome:

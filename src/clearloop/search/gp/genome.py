@@ -121,7 +121,7 @@ def any_of(choices: Sequence[_T], rng: np.random.Generator) -> _T:
     return choices[int(rng.random() * len(choices))]
 
 
-def call(symbol: int, *arguments: Genome) -> Genome:
+def compose(symbol: int, *arguments: Genome) -> Genome:
     """The program that applies a symbol to others."""
     code = tuple(gene for argument in arguments for gene in argument.code)
     operand = tuple(value for argument in arguments for value in argument.operand)
@@ -167,7 +167,7 @@ class Grammar(ABC):
         return {self.vocabulary.symbols[code].name for code in genome.code}.intersection(self.optional)
 
 
-def rounded(value: float) -> float:
+def few_digits(value: float) -> float:
     return significant(value, _DIGITS)
 
 
@@ -289,5 +289,5 @@ def mutate_constants(genome: Genome, grammar: Grammar, rng: np.random.Generator)
     steps = 0.5 * spreads * rng.normal(size=len(places))
     if rng.random() < 0.3:
         steps[rng.integers(len(places))] *= 10.0
-    values = [rounded(genome.operand[place] + step) for place, step in zip(places, steps, strict=True)]
+    values = [few_digits(genome.operand[place] + step) for place, step in zip(places, steps, strict=True)]
     return genome.with_operands(places, values)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, call, rounded
+from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, compose, few_digits
 
 _CONTROLLER, BASE, JOIN, RULE, _AND, ABOUT, FEATURE, CENTRE, _WIDTH, OUTPUT, ALPHA = range(11)
 
@@ -23,7 +23,7 @@ _Rule = tuple[Premise, float]
 """And the rule's output."""
 
 
-class RuleBase(NamedTuple):
+class DecodedRules(NamedTuple):
     alpha: float
     rules: list[_Rule]
 
@@ -52,7 +52,7 @@ class Rules(Grammar):
         ])  # fmt: skip
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        return call(_CONTROLLER, *(self._base(rng, depth) for _ in range(self.outputs)))
+        return compose(_CONTROLLER, *(self._base(rng, depth) for _ in range(self.outputs)))
 
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         match self.vocabulary.kind(genome, place):
@@ -70,9 +70,9 @@ class Rules(Grammar):
         old = self.vocabulary.subtree(genome, place)
         match self.vocabulary.kind(genome, place):
             case "rules":
-                return call(JOIN, old, self._rule(rng, int(rng.integers(1, 4))))
+                return compose(JOIN, old, self._rule(rng, int(rng.integers(1, 4))))
             case "premise":
-                return call(_AND, old, self._about(rng))
+                return compose(_AND, old, self._about(rng))
         return old
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
@@ -83,7 +83,7 @@ class Rules(Grammar):
 
     def simplify(self, genome: Genome) -> Genome:
         """Terms of one rule on the same feature are one; features in order; widths positive."""
-        return call(_CONTROLLER, *(_written(base) for base in self.bases(genome)))
+        return compose(_CONTROLLER, *(_written(base) for base in self.bases(genome)))
 
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
         spreads = []
@@ -94,7 +94,7 @@ class Rules(Grammar):
             spreads.append(0.3 * (1.0 if code == OUTPUT else max(value, 1e-9)))
         return np.array(spreads)
 
-    def bases(self, genome: Genome) -> list[RuleBase]:
+    def bases(self, genome: Genome) -> list[DecodedRules]:
         """What the program says, for each output; without twins."""
         stack: list[Any] = []
         for code, operand in zip(*genome, strict=True):
@@ -111,7 +111,7 @@ class Rules(Grammar):
             elif code == JOIN:
                 stack[-2:] = [stack[-2] + stack[-1]]
             elif code == BASE:
-                stack[-2:] = [RuleBase(*stack[-2:])]
+                stack[-2:] = [DecodedRules(*stack[-2:])]
         return stack
 
     def whole(self, rules: list[_Rule]) -> list[_Rule]:
@@ -123,23 +123,25 @@ class Rules(Grammar):
     def _base(self, rng: np.random.Generator, depth: int) -> Genome:
         rules = self._rule(rng, depth)
         for _ in range(int(rng.integers(0, 3)) + (not self.mirrored)):
-            rules = call(JOIN, rules, self._rule(rng, depth))
-        alpha = rounded(3 * math.exp(rng.normal(0.0, 1.0)))
-        return call(BASE, Genome((ALPHA,), (alpha,)), rules)
+            rules = compose(JOIN, rules, self._rule(rng, depth))
+        alpha = few_digits(3 * math.exp(rng.normal(0.0, 1.0)))
+        return compose(BASE, Genome((ALPHA,), (alpha,)), rules)
 
     def _rule(self, rng: np.random.Generator, terms: int) -> Genome:
-        return call(RULE, self._premise(rng, terms), Genome((OUTPUT,), (rounded(rng.uniform(-1, 1)),)))
+        return compose(RULE, self._premise(rng, terms), Genome((OUTPUT,), (few_digits(rng.uniform(-1, 1)),)))
 
     def _premise(self, rng: np.random.Generator, terms: int) -> Genome:
         premise = self._about(rng)
         for _ in range(terms - 1):
-            premise = call(_AND, premise, self._about(rng))
+            premise = compose(_AND, premise, self._about(rng))
         return premise
 
     def _about(self, rng: np.random.Generator) -> Genome:
         feature = int(rng.integers(len(self.sizes)))
         size = self.sizes[feature]
-        return _about(feature, rounded(size * rng.normal()), rounded(size * math.exp(rng.normal(0.0, 0.7))))
+        return _about(
+            feature, few_digits(size * rng.normal()), few_digits(size * math.exp(rng.normal(0.0, 0.7)))
+        )
 
 
 def _twin(premise: Premise, output: float) -> _Rule:
@@ -155,13 +157,13 @@ def _both(first: Premise, second: Premise) -> Premise:
             continue
         other, wide = both[feature]
         a, b = 1 / wide**2, 1 / width**2
-        both[feature] = rounded((a * other + b * centre) / (a + b)), rounded((a + b) ** -0.5)
+        both[feature] = few_digits((a * other + b * centre) / (a + b)), few_digits((a + b) ** -0.5)
     return both
 
 
-def _written(base: RuleBase) -> Genome:
-    rules = [call(RULE, _terms(premise), Genome((OUTPUT,), (output,))) for premise, output in base.rules]
-    return call(BASE, Genome((ALPHA,), (base.alpha,)), _chain(JOIN, rules))
+def _written(base: DecodedRules) -> Genome:
+    rules = [compose(RULE, _terms(premise), Genome((OUTPUT,), (output,))) for premise, output in base.rules]
+    return compose(BASE, Genome((ALPHA,), (base.alpha,)), _chain(JOIN, rules))
 
 
 def _terms(premise: Premise) -> Genome:
@@ -171,7 +173,7 @@ def _terms(premise: Premise) -> Genome:
 def _chain(symbol: int, parts: list[Genome]) -> Genome:
     whole = parts[0]
     for part in parts[1:]:
-        whole = call(symbol, whole, part)
+        whole = compose(symbol, whole, part)
     return whole
 
 

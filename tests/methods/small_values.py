@@ -15,5 +15,5 @@ SMALL = NetworkFits(
 
 def make_values_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(q_evaluation, "NETWORK_SETTINGS", SMALL)
-    monkeypatch.setattr(learning, "NETWORKS", SMALL)
+    monkeypatch.setattr(learning, "NETWORK_SETTINGS", SMALL)
     monkeypatch.setattr(learning, "JUDGED", 2)

@@ -20,6 +20,7 @@ from clearloop.controllers.pid import PID
 from clearloop.controllers.planner import Planner
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
+from clearloop.evaluation.rollouts import standard_error_of
 from clearloop.expression import Number
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, Dynamics, Job, Policies
@@ -255,8 +256,7 @@ class FittedQ:
     @property
     def standard_error(self) -> float:
         """Over members: what chance did in the fits, not what the batch does not show."""
-        means = self.penalties.mean(axis=1)
-        return float(means.std(ddof=1) / np.sqrt(means.size)) if means.size > 1 else float("nan")
+        return standard_error_of(self.penalties.mean(axis=1))
 
     def to_dict(self) -> dict[str, Any]:
         error = self.standard_error

@@ -186,6 +186,11 @@ def _part(progress: _Progress | None, number: int, parts: int) -> _Progress:
     return tell
 
 
+def standard_error_of(values: Floats) -> float:
+    """The standard error of the mean of `values` [n]; NaN for one value."""
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Scores of one controller from N starts, on the plant or on M members of a surrogate."""
@@ -204,8 +209,7 @@ class Evaluation:
     @property
     def standard_error(self) -> float:
         """Over starts, each the mean of its members."""
-        starts = self.penalties.mean(axis=0)
-        return float(starts.std(ddof=1) / np.sqrt(starts.size)) if starts.size > 1 else float("nan")
+        return standard_error_of(self.penalties.mean(axis=0))
 
     @property
     def failures(self) -> float:

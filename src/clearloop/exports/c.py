@@ -12,15 +12,16 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
+    body_lines,
     commented,
     folded,
     harmless,
     layer_function,
-    lines,
+    output_words,
     plain_name,
     ring_key,
 )
-from clearloop.exports.routine import Input, Output, Routine
+from clearloop.exports.routine import Input, Routine
 from clearloop.exports.spans import Precision
 from clearloop.expression import Variable
 
@@ -307,7 +308,7 @@ def _types(environment: Environment, prefix: str) -> Iterator[str]:
         for ring in routine.rings
     ]
     inputs = [(f"{real} {names[one.variable]}", _words(names, one)) for one in routine.observed]
-    outputs = [(f"{real} {names[one.action]}", _range(one)) for one in routine.outputs]
+    outputs = [(f"{real} {names[one.action]}", output_words(one)) for one in routine.outputs]
     yield from _struct(f"{prefix}_input", inputs)
     yield from _struct(f"{prefix}_memory", memory)
     yield from _struct(f"{prefix}_output", outputs)
@@ -317,14 +318,6 @@ def _words(names: Names, one: Input, words: str = "") -> str:
     """What it is called elsewhere, if not the same; its unit."""
     spelled = "" if names[one.variable] == plain_name(one.variable) else str(one.variable)
     return ", ".join(filter(None, (spelled, one.unit, words)))
-
-
-def _range(output: Output) -> str:
-    if output.limits is None:
-        return output.unit
-    low, high = output.limits
-    step = f" in {output.parts} steps" if output.parts else ""
-    return f"{output.unit}, {low:g} to {high:g}{step}".removeprefix(", ")
 
 
 def _struct(name: str, members: list[tuple[str, str]]) -> Iterator[str]:
@@ -364,7 +357,6 @@ def _step(environment: Environment, prefix: str) -> Iterator[str]:
         yield f"{STEP}const int first = !memory->started;\n{STEP}memory->started = 1;"
     for ring in routine.rings:
         yield f"{STEP}shift(memory->{names[ring_key(ring.name)]}, {ring.depth + 1});"
-    body = [text for one in environment.run() for text in lines(one, environment, _SYNTAX)]
-    for line in "\n".join(body).splitlines():
+    for line in body_lines(environment, _SYNTAX):
         yield folded(line, STEP)
     yield "}"

@@ -10,10 +10,10 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
+    body_lines,
     commented,
     folded,
     layer_functions,
-    lines,
     ring_key,
 )
 from clearloop.exports.routine import Input, Routine
@@ -197,8 +197,7 @@ def _act(environment: Environment) -> Iterator[str]:
         yield f"{_STEP}const first = !memory.started;\n{_STEP}memory.started = true;"
     for ring in routine.rings:
         yield f"{_STEP}memory.{names[ring_key(ring.name)]}.copyWithin(1, 0);"
-    body = [text for one in environment.run() for text in lines(one, environment, _SYNTAX)]
-    for line in "\n".join(filter(None, body)).splitlines():
+    for line in body_lines(environment, _SYNTAX):
         yield folded(line, _STEP)
     answer = ", ".join(f"{_key(one.action.name)}: {names[one.action]}" for one in routine.outputs)
     yield f"{_STEP}return {{ {answer} }};\n}}"

@@ -383,7 +383,22 @@ class Syntax:
     answer: str
 
 
-def lines(statement: Statement, environment: Environment, syntax: Syntax) -> Iterator[str]:
+def body_lines(environment: Environment, syntax: Syntax) -> list[str]:
+    """The lines of all statements of a routine, not indented."""
+    texts = [text for one in environment.run() for text in _lines(one, environment, syntax)]
+    return "\n".join(filter(None, texts)).splitlines()
+
+
+def output_words(output: Output) -> str:
+    """The unit of an action, its limits and its steps, for a comment: `N, -10 to 10 in 4 steps`."""
+    if output.limits is None:
+        return output.unit
+    low, high = output.limits
+    steps = f" in {output.parts} steps" if output.parts else ""
+    return f"{output.unit}, {low:g} to {high:g}{steps}".removeprefix(", ")
+
+
+def _lines(statement: Statement, environment: Environment, syntax: Syntax) -> Iterator[str]:
     """One statement; the environment is as before it, and gets the tables of numbers that it needs."""
     names, text, zero = environment.names, environment.text, environment.number(0.0)
     match statement:

@@ -13,10 +13,10 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
+    body_lines,
     commented,
     folded,
     layer_functions,
-    lines,
     ring_key,
 )
 from clearloop.exports.routine import Input, Routine
@@ -205,8 +205,7 @@ def _act(environment: Environment) -> Iterator[str]:
         yield f"{STEP}first = not memory.started\n{STEP}memory.started = True"
     for ring in routine.rings:
         yield f"{STEP}shift(memory.{names[ring_key(ring.name)]})"
-    body = [text for one in environment.run() for text in lines(one, environment, _SYNTAX)]
-    for line in "\n".join(filter(None, body)).splitlines():
+    for line in body_lines(environment, _SYNTAX):
         yield _folded(line, STEP)
     answer = ", ".join(f"{one.action.name!a}: {names[one.action]}" for one in routine.outputs)
     yield f"{STEP}return {{{answer}}}"

@@ -12,7 +12,7 @@ from clearloop.figures.rules import draw_rules, ranges_of
 from clearloop.files import whole_file
 from clearloop.numbers import number, shorten_numbers
 from clearloop.pages.formulas import Formula, equations
-from clearloop.pages.report import render
+from clearloop.pages.report import TEMPLATES, render
 from clearloop.pages.sections import (
     Card,
     CardTable,
@@ -126,8 +126,6 @@ def _rules(subject: Subject) -> list[Section]:
 
 
 # A card as files: one page for a browser, and a PDF. Both are the same bytes for the same inputs.
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_card(card: Card, path: Path) -> None:

@@ -481,12 +481,12 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
 
 # `report.html`: one file that a browser opens from the disk, with no network and no server.
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_report(run: RunDirectory, progress: _Progress | None = None) -> Path:
     """Of a finished run. `progress` is told the share that is done."""
-    file, page = run.path / "report.html", render(_TEMPLATES / "report.html", report_contents(run, progress))
+    file, page = run.path / "report.html", render(TEMPLATES / "report.html", report_contents(run, progress))
     with whole_file(file) as out:
         out.write(page.encode())
     return file

@@ -12,7 +12,7 @@ from clearloop.data import Batch
 from clearloop.diagnosis.robustness import Region, cover
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
-from clearloop.evaluation.rollouts import LoggedCost
+from clearloop.evaluation.rollouts import LoggedCost, standard_error_of
 from clearloop.explanation import explain
 from clearloop.methods import Point, Result
 from clearloop.methods.learning import JUDGED_STARTS, PLANNED_STARTS, streams
@@ -213,7 +213,7 @@ def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
     for number, (point, cost) in enumerate(zip(points, costs, strict=True), 1):
         n = min(cost.size, best.size)
         extra = cost[:n] - best[:n]
-        se = float(extra.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+        se = standard_error_of(extra) if n > 1 else None
         judged = point.judged
         rows.append(
             Judged(

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 
 from clearloop.errors import ClearloopError
-from clearloop.exports.printer import STEP, WIDTH, Environment, Names, commented, plain_name, ring_key
+from clearloop.exports.printer import (
+    STEP,
+    WIDTH,
+    Environment,
+    Names,
+    commented,
+    output_words,
+    plain_name,
+    ring_key,
+)
 from clearloop.exports.printer import harmless as printable
 from clearloop.exports.routine import (
     Fill,
@@ -233,7 +242,9 @@ class Writer(Page):
         self._new: list[Ring] = []
         inputs = [(one, self.names.give(("input", one), plain_name(one.variable))) for one in routine.inputs]
         for output in routine.outputs:
-            self.declare("VAR_OUTPUT", self.names.give(output.action, output.action.name), _range(output))
+            self.declare(
+                "VAR_OUTPUT", self.names.give(output.action, output.action.name), output_words(output)
+            )
         for one, given in inputs:
             self._declare_input(one, given)
             self.names.give(one.variable, f"{given}_now")
@@ -374,14 +385,6 @@ class Writer(Page):
             f"{weights} := {weights} + {weight};",
         )
         self.write(f"{target} := {target} / {weights};")
-
-
-def _range(output: Output) -> str:
-    if output.limits is None:
-        return output.unit
-    low, high = output.limits
-    steps = f" in {output.parts} steps" if output.parts else ""
-    return f"{output.unit}, {low:g} to {high:g}{steps}".removeprefix(", ")
 
 
 # How an action follows from what its formula wants: limits and levels; by hand; not too fast.

@@ -23,9 +23,9 @@ from clearloop.kernels.layout import (
     PROGRAM,
     Dynamics,
     Job,
+    LoweredReward,
     Networks,
     Policies,
-    Reward,
 )
 from clearloop.programs import unbounded
 
@@ -106,7 +106,7 @@ def engine_system(workload: Workload) -> System:
         absorbing=False,
         on_failure=np.full(STATES, np.nan, np.float32),
     )
-    reward = Reward(
+    reward = LoweredReward(
         kind=CLASSES,
         **none,
         spans=np.zeros(3, np.int64),

@@ -16,7 +16,7 @@ from clearloop.methods.psop import PSOP
 from clearloop.networks import Network
 from clearloop.surrogate import BEST, Surrogate
 from clearloop.surrogate.fitting import KnownReward
-from clearloop.surrogate.steps import Failure
+from clearloop.surrogate.steps import FailureEffect
 from clearloop.task import Task
 
 TASK = Task.load("cartpole")
@@ -51,7 +51,7 @@ def _still_model() -> Surrogate:
         track=replace(BEST, judge=0),
         dynamics=((network,) * len(TASK.states),) * BEST.search,
         reward=KnownReward(TASK),
-        failure=Failure.of_all_states(len(TASK.states), altered=False),
+        failure=FailureEffect.of_all_states(len(TASK.states), altered=False),
         region=np.tile([-10.0, 10.0], (5, 1)),
         batch="",
         split_seed=0,

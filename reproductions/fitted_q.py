@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from clearloop.evaluation import evaluate, fitted_q
-from clearloop.evaluation.q_evaluation import Approximator, Networks, Trees
+from clearloop.evaluation.q_evaluation import Approximator, NetworkFits, Trees
 from clearloop.files import whole_file
 from clearloop.plants.exploration import make_batch
 from clearloop.published import CARTPOLE, Published
@@ -20,7 +20,7 @@ from clearloop.task import Task
 
 FOLDER = Path("runs/fitted_q")
 SEEDS = {"networks": range(10), "trees": range(1)}
-APPROXIMATORS: dict[str, type[Approximator]] = {"networks": Networks, "trees": Trees}
+APPROXIMATORS: dict[str, type[Approximator]] = {"networks": NetworkFits, "trees": Trees}
 MEMORYLESS = [published for published in CARTPOLE if published.file != "pid"]
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearloop.figures.style import BLACK, GREY, SETTINGS, Mark, logarithmic, marks, penalty_panels
 from clearloop.registry import METHODS
-from clearloop.runs import Entry, Front, Known
+from clearloop.runs import Entry, Front, PublishedEntry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +122,7 @@ def _scale(panels: "Sequence[Axes]", complexities: Sequence[int]) -> None:
         axes.locator_params(axis="x", integer=True)
 
 
-def _draw_published(figure: "Figure", panels: "Sequence[Axes]", published: Sequence[Known]) -> None:
+def _draw_published(figure: "Figure", panels: "Sequence[Axes]", published: Sequence[PublishedEntry]) -> None:
     """A line across for each, with its name at the right, moved aside where names would overlap."""
     for axes in panels:
         low, high = axes.get_ylim()

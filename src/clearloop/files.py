@@ -13,13 +13,13 @@ from zlib import crc32
 from clearloop.errors import ClearloopError
 
 LARGEST_JSON = 64 * 1024 * 1024  # bytes of a file that we wrote ourselves
-LONGEST_NAME = 60
+_LONGEST_NAME = 60
 
 
 def file_name(text: str) -> str:
     """For what people call `text`: ASCII letters, digits, `.`, `_` and `-`; two texts may have the same."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("._-")[:LONGEST_NAME].rstrip("._-")
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("._-")[:_LONGEST_NAME].rstrip("._-")
     return plain or f"unnamed-{crc32(text.encode()):08x}"
 
 

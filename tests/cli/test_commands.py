@@ -109,7 +109,7 @@ def test_evaluate_prints_what_the_contract_says(run: Run, published: Path) -> No
     assert document["failures"] == pytest.approx(0.065, abs=0.005)
     text = run("evaluate", published / "gprl.json", "--task", "cartpole").out
     assert text.splitlines()[0].startswith("penalty   2.903 ± 0.1")
-    assert text.splitlines()[1] == "failures  6.5%"
+    assert text.splitlines()[1] == "failures  6.5 %"
 
 
 def test_evaluate_from_the_first_starts_or_from_a_file(run: Run, published: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from clearloop.controllers import save
 from clearloop.verification import verdict
-from clearloop.verification.verdict import Actions, Trial
+from clearloop.verification.verdict import Actions, BenchTrial
 from tests.cli.conftest import Run
 from tests.controllers.kinds import CARTPOLE, KINDS
 
@@ -115,7 +115,7 @@ def test_verify_exits_with_1_if_it_is_not_equal(
 ) -> None:
     honest = verdict.run_python
 
-    def run_something_else(trial: Trial) -> Actions:
+    def run_something_else(trial: BenchTrial) -> Actions:
         return honest(trial) + 1e-9
 
     monkeypatch.setattr(verdict, "run_python", run_something_else)

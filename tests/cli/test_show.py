@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from clearloop.cli.show import print_front
-from clearloop.pages.sentences import headline, rounded
-from clearloop.runs import Entry, Front, Judged, Known, RunDirectory
+from clearloop.pages.sentences import headline
+from clearloop.runs import Entry, Front, Judged, PublishedEntry, RunDirectory
 from clearloop.runs.front import Before, Beside, Trusted
 
 LONG = "93.456*theta + 24.0123*theta_dot + 9.8765*min(rho, 0.00012345*rho_dot) - 1234.5678*tanh(rho)"
@@ -18,7 +18,7 @@ def entry(number: int, method: str, complexity: int, model: float, system: float
     return Entry(f"{number:03d}", method, complexity, model, 0.1, system, system and 0.1, failures, text)
 
 
-def write(folder: Path, entries: list[Entry], published: list[Known] | None = None) -> RunDirectory:
+def write(folder: Path, entries: list[Entry], published: list[PublishedEntry] | None = None) -> RunDirectory:
     """As `learn` leaves it; the last is the best, and the last but one the pick."""
     judged = [
         Judged(
@@ -54,8 +54,8 @@ def test_with_a_plant_and_published_controllers(tmp_path: Path, capsys: pytest.C
         entry(3, "gprl", 31, 2.5, 2.55, LONG),
     ]
     known = [
-        Known("gprl", "GPRL equation", 2.87, 2.9028, 0.065, True),
-        Known("none", "no force", 20, 19, 1, False),
+        PublishedEntry("gprl", "GPRL equation", 2.87, 2.9028, 0.065, True),
+        PublishedEntry("none", "no force", 20, 19, 1, False),
     ]
     lines = printed(write(tmp_path, entries, known), 80, capsys)
     assert lines[:3] == [
@@ -125,12 +125,6 @@ def test_it_fits_any_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert LONG.count("theta") == sum(line.count("theta") for line in lines) / 3
 
 
-def test_numbers_are_rounded_and_names_are_not() -> None:
-    assert rounded("x1*2.34567 + y_2.error - 10 + z[t-12]") == "x1*2.35 + y_2.error - 10 + z[t-12]"
-    assert rounded("0.99999*a - 12345.678*b + 1.5e-07*c") == "1*a - 12346*b + 1.5e-07*c"
-    assert rounded("if theta~-0.20001 then +0.9") == "if theta~-0.2 then +0.9"
-
-
 def test_a_planner_stands_beside_the_others_from_its_own_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,7 +133,7 @@ def test_a_planner_stands_beside_the_others_from_its_own_starts(
         entry(2, "gprl", 15, 2.81, 2.86, "77.77*theta + 1e-05*rho"),
         entry(3, "pso-p", 2048, 2.1, 2.2, "plans 60 steps ahead"),
     ]
-    known = [Known("gprl", "GPRL equation", 2.87, 2.9028, 0.065, True)]
+    known = [PublishedEntry("gprl", "GPRL equation", 2.87, 2.9028, 0.065, True)]
     beside = [Beside(name, name == "003", 128, 2.5, 2.4 + 0.1 * n, 0.1) for n, name in
               enumerate(("001", "002", "003", "gprl"))]  # fmt: skip
     run = write(tmp_path, entries, known)

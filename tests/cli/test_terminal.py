@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.cli.terminal import clock, progress, say, table, wrapped
+from clearloop.cli.terminal import print_table, progress, say, wrapped
 from clearloop.expression import to_text
 from tests.expression.strategies import expressions
 
@@ -59,7 +59,9 @@ def test_tables_are_no_wider_than_the_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    table(("name", "number", "found"), [("a", "1.5", "words " * 20), ("[bold]b", "-10.25", "θ")], right=(1,))
+    print_table(
+        ("name", "number", "found"), [("a", "1.5", "words " * 20), ("[bold]b", "-10.25", "θ")], right=(1,)
+    )
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert max(map(len, lines)) <= 40
     assert lines[0] == "name     number  found"
@@ -96,7 +98,3 @@ def test_progress_that_goes_on_tells_the_time_from_its_own_pace(
         "Searching  100%  best 2",
         "Searching  100%  judging",
     ]
-
-
-def test_the_clock() -> None:
-    assert [clock(seconds) for seconds in (0, 59.4, 59.6, 3725)] == ["0:00", "0:59", "1:00", "62:05"]

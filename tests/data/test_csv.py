@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clearloop.data import read
 from clearloop.data.cells import numbers
-from clearloop.data.csv import Dialect, sniff
+from clearloop.data.csv import CsvDialect, sniff
 from clearloop.errors import ClearloopError
 
 
@@ -78,7 +78,7 @@ def test_every_dialect_keeps_every_bit(
 def test_any_text_has_a_dialect_or_a_reason(text: str) -> None:
     said = ""
     try:
-        assert isinstance(sniff(text), Dialect)
+        assert isinstance(sniff(text), CsvDialect)
     except ClearloopError as error:
         said = str(error)
     assert len(said.splitlines()) <= 1

@@ -10,7 +10,7 @@ from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
 from clearloop.networks import Training
 from clearloop.surrogate import BEST, Surrogate
 from clearloop.surrogate.fitting import KnownReward
-from clearloop.surrogate.steps import Failure
+from clearloop.surrogate.steps import FailureEffect
 from clearloop.task import Task
 from tests.plants.mixer import MIXER
 from tests.surrogate.models import SLIDER, linear_network
@@ -40,7 +40,7 @@ def make_model(name: str, *, absorbing: bool = True, members: int = 2) -> Surrog
         track=replace(BEST, search=members, judge=1, absorbing=absorbing, training=training),
         dynamics=(tuple(map(linear_network, changes)),) * (members + 1),
         reward=KnownReward(task),
-        failure=Failure.of_all_states(2, altered=False),
+        failure=FailureEffect.of_all_states(2, altered=False),
         region=np.tile([-100.0, 100.0], (changes.shape[1], 1)),
         batch="",
         split_seed=0,

@@ -8,14 +8,14 @@ import pytest
 from clearloop.controllers import PID, Equation
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import FittedQ, fitted_q
-from clearloop.evaluation.q_evaluation import Approximator, Networks, Trees
+from clearloop.evaluation.q_evaluation import Approximator, NetworkFits, Trees
 from clearloop.networks import Training
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.evaluation.corridor import CORRIDOR, PENALTIES, STARTS, TEXT, WARY, batch
 
 EXACT = Trees(members=2, trees=3, leaf=1, regrown=1)
-SMALL = Networks(
+SMALL = NetworkFits(
     members=2,
     training=Training(hidden=(20, 20), activation="tanh", epochs=300, batch_size=15, learning_rate=5e-3),
 )

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from clearloop.evaluation.q_evaluation import Networks, Trees
+from clearloop.evaluation.q_evaluation import NetworkFits, Trees
 from clearloop.networks import Training
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, (200, 3))
 ASKED = np.random.default_rng(1).uniform(-1, 1, (50, 3))
-QUICK = Networks(members=4, training=Training(hidden=(16,), activation="tanh", epochs=2, learning_rate=1e-2))
+QUICK = NetworkFits(
+    members=4, training=Training(hidden=(16,), activation="tanh", epochs=2, learning_rate=1e-2)
+)
 
 
 def shares(points: np.ndarray, k: int) -> np.ndarray:
@@ -36,7 +38,7 @@ def test_a_fit_of_grown_trees_is_an_average_over_leaves() -> None:
 @pytest.mark.parametrize(
     "approximator", [Trees(trees=10, leaf=2, regrown=2), QUICK], ids=["trees", "networks"]
 )
-def test_members_follow_their_targets(approximator: Networks | Trees) -> None:
+def test_members_follow_their_targets(approximator: NetworkFits | Trees) -> None:
     fit = approximator.begin(POINTS, ASKED, rng=np.random.default_rng(0))
     for k in range(60):
         answers = fit(shares(POINTS, k))

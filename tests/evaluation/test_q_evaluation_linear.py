@@ -6,7 +6,7 @@ import pytest
 from clearloop.arrays import Floats
 from clearloop.controllers import Equation, encode
 from clearloop.errors import ClearloopError
-from clearloop.evaluation.q_evaluation import CAUTION, RIDGE, Experience, LinearQ, possible_experience
+from clearloop.evaluation.q_evaluation import CAUTION, RIDGE, LinearQ, LoggedSteps, possible_experience
 from clearloop.kernels.layout import Policies
 from clearloop.plants.scenarios import setpoint_table
 from tests.controllers.kinds import CARTPOLE, KINDS
@@ -20,7 +20,7 @@ def one_hot(rows: Floats) -> Floats:
     return np.asarray((rows[:, None] == CELLS).all(axis=2), float)
 
 
-def steps() -> Experience:
+def steps() -> LoggedSteps:
     return possible_experience(CORRIDOR, batch(), setpoint_table(CORRIDOR, 1)[0])
 
 

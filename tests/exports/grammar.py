@@ -8,7 +8,7 @@ import sys
 
 from clearloop.exports.spans import DOUBLE
 from clearloop.exports.structured_text.printing import pous
-from clearloop.exports.structured_text.writer import to_text
+from clearloop.exports.structured_text.writer import pou_text
 from tests.exports.test_blark import accepted
 from tests.exports.test_random import cases
 from tests.exports.test_structured_text_random import READABLE
@@ -17,7 +17,7 @@ from tests.exports.test_structured_text_random import READABLE
 def main(count: int, kinds: tuple[str, ...]) -> None:
     for kind in kinds:
         texts = [
-            to_text(pous(case.controller, "test", DOUBLE)[-1]) for case in cases(kind, DOUBLE.name, count)
+            pou_text(pous(case.controller, "test", DOUBLE)[-1]) for case in cases(kind, DOUBLE.name, count)
         ]
         refused = [text for text in texts if not accepted(text)]
         print(f"{kind}: {len(texts) - len(refused):,} of {len(texts):,} texts are accepted", flush=True)

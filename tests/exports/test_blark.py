@@ -8,10 +8,10 @@ from blark.parse import new_parser, parse_source_code
 from clearloop.controllers import Controller, from_json
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
 from clearloop.exports.structured_text.printing import OPTIONS, functions, pous, structured_text
-from clearloop.exports.structured_text.words import TEMPLATES
-from clearloop.exports.structured_text.writer import to_text
-from clearloop.verification.bench import Rows, bench
-from clearloop.verification.st import StructuredTextError, parse
+from clearloop.exports.structured_text.words import HELPER_TEMPLATES
+from clearloop.exports.structured_text.writer import pou_text
+from clearloop.verification.bench import CallRows, bench_program
+from clearloop.verification.st import StructuredTextError, parse_st
 
 PARSER = new_parser(start=["iec_source"])
 
@@ -60,11 +60,11 @@ LOOPS = {"u": {"loops": [{"input": "x", "kp": 1, "ki": 0.1, "kd": 2, "window": 4
 )
 def test_exports_are_accepted(of: Controller, precision: Precision, options: tuple[str, ...]) -> None:
     units = pous(of, "test", precision, frozenset(options))
-    assert parse(structured_text(units))
-    assert accepted(to_text(units[-1]))
+    assert parse_st(structured_text(units))
+    assert accepted(pou_text(units[-1]))
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", HELPER_TEMPLATES)
 def test_functions_that_come_along_are_accepted(name: str) -> None:
     assert accepted(structured_text(functions(f"{name}(", DOUBLE)[-1:]))
 
@@ -83,7 +83,7 @@ def test_both_refuse_what_is_wrong(body: str) -> None:
     text = f"FUNCTION_BLOCK b\nVAR x, y, u : LREAL; k : DINT; END_VAR\n{body}\nEND_FUNCTION_BLOCK"
     assert not accepted(text)
     with pytest.raises(StructuredTextError):
-        parse(text)
+        parse_st(text)
 
 
 def test_both_accept_what_is_right() -> None:
@@ -96,13 +96,13 @@ def test_both_accept_what_is_right() -> None:
     FOR k := 3 TO 0 BY -1 DO a[k] := SEL(x <> y, a[k], MIN(x, y)); END_FOR;
     RETURN;
     END_FUNCTION_BLOCK"""
-    assert parse(text.replace(" on", " active"))
+    assert parse_st(text.replace(" on", " active"))
     assert accepted(text)
 
 
 def test_a_test_bench_is_accepted() -> None:
     block = pous(controller(kind="linear", gains={"u": {"x": 1, "y[t-1]": -2}}), "law", DOUBLE)[-1]
-    rows = Rows(
+    rows = CallRows(
         inputs=[[1, 2], [3, 4]],
         actions=[[0.5], [-1]],
         ranges=[[2], [2]],
@@ -110,4 +110,4 @@ def test_a_test_bench_is_accepted() -> None:
         compared=[True, True],
         tolerance=1e-12,
     )
-    assert accepted(bench(block, rows, DOUBLE))
+    assert accepted(bench_program(block, rows, DOUBLE))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.exports.printer import LONGEST, Names, ascii_name
+from clearloop.exports.printer import LONGEST_C_NAME, Names, ascii_name
 
 WORDS = st.text(min_size=1, max_size=60)
 
@@ -35,7 +35,9 @@ def test_names_are_spelled_in_ascii(text: str, name: str) -> None:
 def test_every_thing_has_a_legal_name_of_its_own(words: list[str], ignore_case: bool) -> None:
     names = Names({"if", "For"}, ignore_case=ignore_case)
     given_names = [names.give(word, word) for word in words]
-    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) and len(name) <= LONGEST for name in given_names)
+    assert all(
+        re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) and len(name) <= LONGEST_C_NAME for name in given_names
+    )
     keys = [name.lower() if ignore_case else name for name in given_names]
     assert len(set(keys)) == len(keys)
     assert not {"if", "for" if ignore_case else "For"} & set(keys)

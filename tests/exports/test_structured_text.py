@@ -15,10 +15,10 @@ from clearloop.controllers import Controller, from_json, load
 from clearloop.errors import ClearloopError
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
 from clearloop.exports.structured_text.printing import functions, pous, structured_text
-from clearloop.exports.structured_text.words import TEMPLATES, number
+from clearloop.exports.structured_text.words import HELPER_TEMPLATES, st_number
 from clearloop.expression import is_name, nodes
 from clearloop.task import Task
-from clearloop.verification.st import Block, parse
+from clearloop.verification.st import Block, parse_st
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.exports.block import STATES, between, block_of, observation, step, text_of
 
@@ -136,7 +136,7 @@ def values() -> list[float]:
     ],
 )
 def test_functions_that_come_along(name: str, meaning: Callable[..., float]) -> None:
-    inputs = TEMPLATES[name].inputs
+    inputs = HELPER_TEMPLATES[name].inputs
     declared = " ".join(f"i{one} : LREAL;" for one in inputs)
     called = f"{name}({', '.join(f'i{one}' for one in inputs)})"
     text = structured_text(functions(called, DOUBLE)) + (
@@ -258,7 +258,7 @@ def test_the_published_equation_is_recognised() -> None:
     text = text_of(controller)
     assert controller.summary in text
     assert "CL_" not in text
-    assert parse(text)[0].spelling == "test"
+    assert parse_st(text)[0].spelling == "test"
 
 
 def test_comments_can_be_read_and_the_text_is_narrow() -> None:
@@ -282,7 +282,7 @@ def test_comments_can_be_read_and_the_text_is_narrow() -> None:
     ],
 )
 def test_numbers_have_digits_on_both_sides_of_the_point(value: float, double: str, single: str) -> None:
-    assert (number(value, DOUBLE), number(value, SINGLE)) == (double, single)
+    assert (st_number(value, DOUBLE), st_number(value, SINGLE)) == (double, single)
 
 
 def test_names_of_blocks() -> None:

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clearloop.expression import OPERATIONS, Call, Expression, FormulaError, Number, Variable, parse
-from clearloop.expression.nodes import FUNCTIONS, Kind
+from clearloop.expression.nodes import NAMED_FUNCTIONS, Kind
 from clearloop.expression.parsing import MAX_CHARACTERS, MAX_TOKENS
 
 NAMES = ("theta", "theta_dot", "rho", "rho_dot", "force")
@@ -198,7 +198,7 @@ def test_any_text_gives_a_tree_or_a_formula_error(text: str, kind: Kind) -> None
 
 SIGNS = ("+", "-", "*", "/", "**", "(", ")", "[", "]", ",", ".", "<", "<=", "==", "!=", "^", "=")
 WORDS = (
-    *FUNCTIONS,
+    *NAMED_FUNCTIONS,
     *SIGNS,
     "and",
     "or",

@@ -20,7 +20,7 @@ from clearloop.expression import (
     variables,
 )
 from clearloop.expression.nodes import MAX_DEPTH, Kind
-from clearloop.expression.simplification import CONDITION_LAWS, NUMBER_LAWS, Law
+from clearloop.expression.simplification import CONDITION_LAWS, NUMBER_LAWS, Identity
 from tests.expression.strategies import LARGEST, any_kind, values_for
 
 X = Variable("x")
@@ -98,18 +98,18 @@ def test_complexity_never_grows_and_twice_is_once(expression: Expression) -> Non
     assert simplify(simple) == simple
 
 
-ALL_LAWS: list[tuple[Law, Kind]] = [(law, "number") for law in NUMBER_LAWS]
+ALL_LAWS: list[tuple[Identity, Kind]] = [(law, "number") for law in NUMBER_LAWS]
 ALL_LAWS += [(law, "condition") for law in CONDITION_LAWS]
 each_law = pytest.mark.parametrize(("law", "kind"), ALL_LAWS, ids=[" → ".join(law) for law, _ in ALL_LAWS])
 
 
-def both_sides(law: Law, kind: Kind) -> list[Expression]:
+def both_sides(law: Identity, kind: Kind) -> list[Expression]:
     """A law's conditions p and q become comparisons of numbers p and q."""
     return [parse(re.sub(r"\b([pq])\b", r"(\1 < 0)", side), kind=kind) for side in law]
 
 
 @each_law
-def test_each_law_holds_at_all_edges(law: Law, kind: Kind) -> None:
+def test_each_law_holds_at_all_edges(law: Identity, kind: Kind) -> None:
     left, right = both_sides(law, kind)
     choices = [TRUTHS if variable.name in "pq" else EDGES for variable in variables(left)]
     for numbers in product(*choices):
@@ -118,7 +118,7 @@ def test_each_law_holds_at_all_edges(law: Law, kind: Kind) -> None:
 
 
 @each_law
-def test_each_law_is_applied(law: Law, kind: Kind) -> None:
+def test_each_law_is_applied(law: Identity, kind: Kind) -> None:
     left, right = (substitute(side, {Variable("c"): Number(7)}) for side in both_sides(law, kind))
     assert simplify(left) == simplify(right)
     assert simplify(left) != left

@@ -7,12 +7,12 @@ import pytest
 
 from clearloop.figures.progress import Generation, draw_population, draw_progress
 from clearloop.figures.style import save_figure
-from clearloop.runs.learning import Progress
+from clearloop.runs.learning import ProgressRow
 
 
-def course(method: str, best: list[float], latest: list[float] | None = None) -> list[Progress]:
+def course(method: str, best: list[float], latest: list[float] | None = None) -> list[ProgressRow]:
     return [
-        Progress(method, 10 ** (n + 3), value, latest[n] if latest else None, 1, 0.1 * n)
+        ProgressRow(method, 10 ** (n + 3), value, latest[n] if latest else None, 1, 0.1 * n)
         for n, value in enumerate(best)
     ]
 
@@ -42,7 +42,7 @@ def test_the_course_of_every_method_is_in_every_panel() -> None:
 @pytest.mark.parametrize(
     "rows", [ROWS[-1:], ROWS[:1], course("a $^", [np.inf, 3.0]), course("b", [-1.0] * 2)]
 )
-def test_extreme_courses_are_drawn(rows: list[Progress], tmp_path: Path) -> None:
+def test_extreme_courses_are_drawn(rows: list[ProgressRow], tmp_path: Path) -> None:
     figure = draw_progress(rows)
     save_figure(figure, tmp_path / "progress.png")
     assert figure.axes[-1].get_lines()

@@ -19,9 +19,9 @@ from clearloop.kernels.layout import (
     SEQUENCE,
     TANH,
     Dynamics,
+    LoweredReward,
     Networks,
     Policies,
-    Reward,
 )
 from tests.kernels.rig import Rig, policies_of
 
@@ -73,7 +73,7 @@ def make_system(dtype: Any, members: int = 2) -> System:
     ]
     none = make_rig(dtype).dynamics(["0", "0"], False, {})
     dynamics: Dynamics = none._replace(kind=NETWORKS, networks=networks[0])
-    reward: Reward = (
+    reward: LoweredReward = (
         make_rig(dtype)
         .reward("0")
         ._replace(

@@ -8,7 +8,16 @@ import numpy as np
 
 from clearloop.expression import Expression, Variable, parse, substitute
 from clearloop.kernels.engine import System, roll_out
-from clearloop.kernels.layout import DERIVATIVE, FORMULA, MOVED, PROGRAM, Dynamics, Job, Policies, Reward
+from clearloop.kernels.layout import (
+    DERIVATIVE,
+    FORMULA,
+    MOVED,
+    PROGRAM,
+    Dynamics,
+    Job,
+    LoweredReward,
+    Policies,
+)
 from clearloop.plants.plant import empty_networks
 from clearloop.programs import lower_programs, unbounded
 
@@ -88,10 +97,10 @@ class Rig:
             on_failure=np.array([on_failure.get(name, np.nan) for name in self.states], self.dtype),
         )
 
-    def reward(self, text: str, failure: str | None = None) -> Reward:
+    def reward(self, text: str, failure: str | None = None) -> LoweredReward:
         formulas = [parse(text)] if failure is None else [parse(text), parse(failure, kind="condition")]
         code, operand, spans = lower_programs(formulas, self.frame, self.dtype)
-        return Reward(
+        return LoweredReward(
             kind=FORMULA,
             code=code,
             operand=operand,

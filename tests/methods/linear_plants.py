@@ -11,7 +11,7 @@ from clearloop.methods import Problem
 from clearloop.networks import Training
 from clearloop.surrogate import BEST, Surrogate
 from clearloop.surrogate.fitting import KnownReward
-from clearloop.surrogate.steps import Failure
+from clearloop.surrogate.steps import FailureEffect
 from clearloop.task import Task
 from clearloop.task.tables import draw_levels
 from tests.surrogate.models import linear_network
@@ -62,7 +62,7 @@ def make_model(task: Task, u: Floats, v: Floats, reach: float = 100.0) -> Surrog
         track=replace(BEST, search=2, judge=1, training=Training(hidden=(2 * changes.shape[1],))),
         dynamics=(member,) * 3,
         reward=KnownReward(task),
-        failure=Failure.of_all_states(len(u), altered=False),
+        failure=FailureEffect.of_all_states(len(u), altered=False),
         region=np.tile([-reach, reach], (changes.shape[1], 1)),
         batch="",
         split_seed=0,

@@ -22,7 +22,7 @@ from clearloop.methods.method import State
 from clearloop.methods.nfq import NFQ
 from clearloop.methods.psonn import PSONN
 from clearloop.methods.psop import PSOP
-from clearloop.methods.swarm import Stage, Stages
+from clearloop.methods.swarm import Stages, SwarmStage
 from clearloop.registry import METHODS
 from clearloop.runs.directory import read_state, write_state
 from clearloop.search.cma import CMA
@@ -39,7 +39,7 @@ STAGES = Stages(
     swarm=PSO(particles=20),
     explore=Sample(8, 1),
     cma=CMA(candidates=8),
-    descend=(Stage(0.6, 2, Sample(8, 1)), Stage(1.0, 1, Sample(16, None))),
+    descend=(SwarmStage(0.6, 2, Sample(8, 1)), SwarmStage(1.0, 1, Sample(16, None))),
 )
 QUICK: dict[str, Method] = {
     "gprl": GPRL(gp=GP(islands=(11, 21), population=8, offspring=8), rounds=ROUNDS),

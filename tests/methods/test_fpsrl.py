@@ -14,7 +14,7 @@ from clearloop.data import Batch
 from clearloop.methods import Problem, learn
 from clearloop.methods.evolving import Sample
 from clearloop.methods.fpsrl import FPSRL, RuleForm
-from clearloop.methods.swarm import Stage, Stages
+from clearloop.methods.swarm import Stages, SwarmStage
 from clearloop.search.cma import CMA
 from clearloop.search.pso import PSO
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
@@ -34,7 +34,7 @@ SMALL = Stages(
     swarm=PSO(particles=12),
     explore=Sample(8, 1),
     cma=CMA(candidates=8),
-    descend=(Stage(0.6, 3, Sample(8, 1)), Stage(1.0, 1, Sample(16, None))),
+    descend=(SwarmStage(0.6, 3, Sample(8, 1)), SwarmStage(1.0, 1, Sample(16, None))),
 )
 
 

@@ -8,7 +8,7 @@ from clearloop.evaluation import evaluate
 from clearloop.expression import complexity
 from clearloop.methods import Problem
 from clearloop.methods.evolving import Language
-from clearloop.methods.fgprl import RuleBases
+from clearloop.methods.fgprl import RuleLanguage
 from clearloop.methods.gprl import GPRL, Equations
 from clearloop.search.gp.genome import GP, cross, insert, mutate_point, mutate_subtree, remove
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
@@ -29,7 +29,7 @@ def problem(request: pytest.FixtureRequest) -> Problem:
 
 @pytest.fixture(params=["equations", "rules"])
 def language(request: pytest.FixtureRequest, problem: Problem) -> Language:
-    return Equations(problem, GPRL().functions) if request.param == "equations" else RuleBases(problem)
+    return Equations(problem, GPRL().functions) if request.param == "equations" else RuleLanguage(problem)
 
 
 def test_penalties_of_genomes_are_those_of_their_controllers(problem: Problem, language: Language) -> None:

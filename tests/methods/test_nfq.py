@@ -10,10 +10,10 @@ from clearloop.controllers import GreedyQ
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
-from clearloop.evaluation.q_evaluation import total
+from clearloop.evaluation.q_evaluation import total_discount
 from clearloop.methods import Problem, Result, Search, learn
 from clearloop.methods.nfq import FINALISTS, NFQ, NFQSearch
-from clearloop.networks.network import ACTIVATIONS
+from clearloop.networks.network import ACTIVATION_FUNCTIONS
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
 
 # The state is -1 or 1, and becomes the action. It costs 0.3 to stay at -1, and 1 to leave it for 1.
@@ -48,9 +48,9 @@ def begin(reward: dict[str, Any], absorbing: bool = True) -> NFQSearch:
 def values(search: NFQSearch) -> dict[tuple[int, int], float]:
     """Q of each state and action, in units of the reward."""
     pairs = np.array([*REWARDS], float)
-    shares = ACTIVATIONS["sigmoid"](search.last.q(search.scaling.standardise(pairs))[:, 0])
+    shares = ACTIVATION_FUNCTIONS["sigmoid"](search.last.q(search.scaling.standardise(pairs))[:, 0])
     low, high = search.steps.reward.min(), search.steps.reward.max()
-    found = total(search.problem.task.discount, search.iteration) * (low + (high - low) * shares)
+    found = total_discount(search.problem.task.discount, search.iteration) * (low + (high - low) * shares)
     return dict(zip(REWARDS, found.tolist(), strict=True))
 
 
@@ -75,11 +75,13 @@ def test_where_failure_lasts_it_is_paid_for_to_the_end(absorbing: bool) -> None:
     search = begin(ABYSS, absorbing)
     while not search.done:
         search.advance()
-    found, all_steps = values(search), total(0.9, SETTINGS.iterations)
+    found, all_steps = values(search), total_discount(0.9, SETTINGS.iterations)
     assert found[1, 1] == pytest.approx(-0.1 * all_steps, abs=0.05)
-    climbs = -0.3 - 0.1 * (total(0.9, SETTINGS.iterations - 1) * 0.9)  # from -1 to 1 and then to stay there
+    climbs = -0.3 - 0.1 * (
+        total_discount(0.9, SETTINGS.iterations - 1) * 0.9
+    )  # from -1 to 1 and then to stay there
     assert found[-1, 1] == pytest.approx(climbs, abs=0.05)
-    goes_on = -1 + 0.9 * (-0.3 - 0.1 * 0.9 * total(0.9, SETTINGS.iterations - 2))
+    goes_on = -1 + 0.9 * (-0.3 - 0.1 * 0.9 * total_discount(0.9, SETTINGS.iterations - 2))
     assert found[1, -1] == pytest.approx(-all_steps if absorbing else goes_on, abs=0.1)
 
 

@@ -9,7 +9,7 @@ from clearloop.cli.options import configure
 from clearloop.errors import ClearloopError
 from clearloop.methods.evolving import Sample
 from clearloop.methods.method import find_method
-from clearloop.methods.swarm import Stage
+from clearloop.methods.swarm import SwarmStage
 from clearloop.registry import METHODS
 
 
@@ -61,4 +61,4 @@ def test_settings_that_would_crash_or_hang_are_refused(setting: str) -> None:
 @pytest.mark.parametrize("stage", [(0.5, 0, Sample(8, 1)), (0.5, -2, Sample(8, 1)), (1.5, 1, Sample(8, 1))])
 def test_so_are_stages_of_a_search(stage: tuple[float, int, Sample]) -> None:
     with pytest.raises(ClearloopError, match=r"stage: (descents|until) = .+: expected from"):
-        Stage(*stage)
+        SwarmStage(*stage)

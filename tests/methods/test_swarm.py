@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from clearloop.methods.evolving import Sample
 from clearloop.methods.fpsrl import FPSRL
-from clearloop.methods.swarm import Stage, Stages, Swarming, rounded
+from clearloop.methods.swarm import Stages, Swarming, SwarmStage, short_decimals
 from clearloop.search.cma import CMA
 from clearloop.search.pso import PSO
 from tests.methods.linear_plants import make_log, make_model, make_problem, make_task
@@ -20,7 +20,11 @@ STAGES = Stages(
     explore=Sample(8, 1),
     explore_share=0.3,
     cma=CMA(candidates=8),
-    descend=(Stage(0.6, 3, Sample(8, 1)), Stage(0.8, 2, Sample(16, 1)), Stage(1.0, 1, Sample(16, None))),
+    descend=(
+        SwarmStage(0.6, 3, Sample(8, 1)),
+        SwarmStage(0.8, 2, Sample(16, 1)),
+        SwarmStage(1.0, 1, Sample(16, None)),
+    ),
 )
 BUDGET = 2_000_000
 
@@ -85,6 +89,6 @@ def test_what_was_never_evaluated_is_no_candidate() -> None:
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e12, 1e12).filter(lambda x: x == 0 or abs(x) > 1e-12), min_size=1))
 def test_rounding_gives_short_decimals(values: list[float]) -> None:
-    near = rounded(np.array(values))
+    near = short_decimals(np.array(values))
     assert near.tolist() == [float(f"{value:.4g}") for value in near]
     assert near == pytest.approx(values, rel=6e-4)

@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from clearloop.errors import ClearloopError
-from clearloop.networks import Ensemble, pack, unpack
+from clearloop.networks import Ensemble, pack_networks, unpack_networks
 from tests.networks.test_network import random_network
 
 
@@ -16,12 +16,15 @@ def ensemble(members: int, targets: int, sizes: tuple[int, ...]) -> Ensemble:
 
 def test_ensembles_survive_one_safetensors_file_bit_for_bit(tmp_path: Path) -> None:
     dynamics, reward = ensemble(3, 2, (5, 4, 4, 1)), ensemble(1, 1, (4, 3))
-    save_file(pack(dynamics, "dynamics") | pack(reward, "reward"), tmp_path / "surrogate.safetensors")
+    save_file(
+        pack_networks(dynamics, "dynamics") | pack_networks(reward, "reward"),
+        tmp_path / "surrogate.safetensors",
+    )
     arrays = load_file(tmp_path / "surrogate.safetensors")
     assert arrays["dynamics.weights.0"].shape == (3, 2, 4, 5)
     assert arrays["reward.biases.0"].shape == (1, 1, 3)
     for name, networks in {"dynamics": dynamics, "reward": reward}.items():
-        restored = unpack(arrays, name, "tanh")
+        restored = unpack_networks(arrays, name, "tanh")
         assert [len(member) for member in restored] == [len(member) for member in networks]
         for before, after in zip(sum(networks, ()), sum(restored, ()), strict=True):
             x = np.random.default_rng(2).normal(size=(10, before.sizes[0]))
@@ -31,7 +34,7 @@ def test_ensembles_survive_one_safetensors_file_bit_for_bit(tmp_path: Path) -> N
 
 def test_networks_of_different_sizes_do_not_stack() -> None:
     with pytest.raises(ValueError, match="equal sizes"):
-        pack(ensemble(1, 1, (2, 1)) + ensemble(1, 1, (3, 1)), "dynamics")
+        pack_networks(ensemble(1, 1, (2, 1)) + ensemble(1, 1, (3, 1)), "dynamics")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,8 @@ def test_networks_of_different_sizes_do_not_stack() -> None:
     ],
 )
 def test_damaged_files_are_refused(damage: dict[str, np.ndarray | None], message: str) -> None:
-    arrays = {k: v for k, v in (pack(ensemble(2, 2, (3, 4, 1)), "a") | damage).items() if v is not None}
+    arrays = {
+        k: v for k, v in (pack_networks(ensemble(2, 2, (3, 4, 1)), "a") | damage).items() if v is not None
+    }
     with pytest.raises(ClearloopError, match=message):
-        unpack(arrays, "a", "relu")
+        unpack_networks(arrays, "a", "relu")

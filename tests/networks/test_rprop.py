@@ -11,13 +11,13 @@ from scipy.optimize import least_squares, minimize
 
 from clearloop.networks import Network
 from clearloop.networks.network import Activation
-from clearloop.networks.rprop import Loss, first_network, highest, rprop
+from clearloop.networks.rprop import RpropLoss, first_network, highest, rprop
 
 rng = np.random.default_rng(0)
 INPUTS = rng.uniform(-1, 1, (200, 3))
 
 
-def gradient(network: Network, x: Any, y: Any, loss: Loss, decay: float) -> list[Any]:
+def gradient(network: Network, x: Any, y: Any, loss: RpropLoss, decay: float) -> list[Any]:
     """Of the mean loss, by hand: for the weights of each layer, then for the biases."""
     kept = [x]
     for w, b in zip(network.weights[:-1], network.biases[:-1], strict=True):
@@ -35,7 +35,7 @@ def gradient(network: Network, x: Any, y: Any, loss: Loss, decay: float) -> list
 
 
 def plain_rprop(
-    network: Network, x: Any, y: Any, epochs: int, loss: Loss, decay: float
+    network: Network, x: Any, y: Any, epochs: int, loss: RpropLoss, decay: float
 ) -> tuple[Network, float]:
     """Number by number, as in the iRprop- of Igel and Huesken (2000); and the smallest slope on the way."""
     layers, smallest = len(network.weights), np.inf
@@ -70,7 +70,7 @@ def plain_rprop(
     decay=st.sampled_from([0.0, 0.03]),
 )
 def test_it_takes_the_steps_of_a_plain_one(
-    seed: int, sizes: tuple[int, ...], activation: Activation, loss: Loss, epochs: int, decay: float
+    seed: int, sizes: tuple[int, ...], activation: Activation, loss: RpropLoss, epochs: int, decay: float
 ) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.normal(0, 1, (30, sizes[0])), rng.uniform(0, 1, (30, sizes[-1]))

@@ -12,7 +12,8 @@ import typst
 from clearloop.controllers import load
 from clearloop.errors import ClearloopError
 from clearloop.exports import export
-from clearloop.pages.card import TEMPLATES, contents, to_html, to_pdf, write_card
+from clearloop.pages.card import contents, to_html, to_pdf, write_card
+from clearloop.pages.report import TEMPLATES
 from clearloop.pages.sections import Card, Section
 from clearloop.runs import Front, RunDirectory
 from tests.pages.conftest import HOSTILE

@@ -5,7 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from clearloop.pages.report import Scale, _again, chart, write_report
+from clearloop.pages.report import Axis, _again, chart, write_report
 from clearloop.runs import Front, RunDirectory
 from tests.pages.conftest import HOSTILE
 
@@ -105,7 +105,7 @@ def test_axes_have_a_few_round_numbers() -> None:
         (2.5, 20.0), (3, 2048), (2.6, 2.7), (1e-3, 1e4), (-2.0, 5.0), (1.0, 1.0), (0.0, 0.0), (1.2, 1.2),
         (-142.3, -140.6), (0.0, 3e-9), (-1e6, -1e6 + 1),
     ):  # fmt: skip
-        scale = Scale.of([low, high], 0.0, 100.0)
+        scale = Axis.of([low, high], 0.0, 100.0)
         ticks = scale.ticks()
         assert 2 <= len(ticks) <= 9
         assert all(0 <= scale(tick) <= 100 for tick in ticks)

@@ -6,7 +6,6 @@ import pytest
 from clearloop.controllers import Controller, Equation, from_json
 from clearloop.diagnosis.terms import Experience
 from clearloop.expression import Call, parse, to_text
-from clearloop.numbers import number
 from clearloop.pages.words import Said, condition_words, explain_parts
 from tests.controllers.kinds import KINDS
 from tests.surrogate.models import CARTPOLE, cartpole_log
@@ -89,8 +88,3 @@ def test_every_kind_has_something_to_say(kind: str) -> None:
     lines = said(KINDS[kind])
     assert lines
     assert all(one.does for one in lines)
-
-
-def test_numbers_have_a_true_minus_and_no_negative_zero() -> None:
-    assert number(-1.23456) == "\N{MINUS SIGN}1.235"
-    assert number(-0.0) == "0"

@@ -11,17 +11,17 @@ from matplotlib.text import Text
 from reproductions.front import draw_front
 
 from clearloop.figures.style import save_figure
-from clearloop.runs import Entry, Front, Judged, Known
+from clearloop.runs import Entry, Front, Judged, PublishedEntry
 
 METHODS = ("gprl", "fpsrl", "a $ new^ one")
 KNOWN = (
-    Known("gprl", "GPRL equation", 2.88, 2.903, 0.065, True),
-    Known("lqr", "LQR", 3.09, 3.116, 0.073, True),
-    Known("none", "no force", 19.9, 19.93, 0.999, False),
+    PublishedEntry("gprl", "GPRL equation", 2.88, 2.903, 0.065, True),
+    PublishedEntry("lqr", "LQR", 3.09, 3.116, 0.073, True),
+    PublishedEntry("none", "no force", 19.9, 19.93, 0.999, False),
 )
 
 
-def front(penalties: list[float], *, plant: bool = True, known: tuple[Known, ...] = ()) -> Front:
+def front(penalties: list[float], *, plant: bool = True, known: tuple[PublishedEntry, ...] = ()) -> Front:
     """One controller after the other, each of another method and three symbols longer."""
     entries, judged = [], []
     for i, penalty in enumerate(penalties):

@@ -15,7 +15,7 @@ from clearloop.registry import METHODS
 from clearloop.runs import RunDirectory
 from clearloop.surrogate import Quality, Surrogate, Track, assess
 from clearloop.surrogate.fitting import KnownReward
-from clearloop.surrogate.steps import Failure
+from clearloop.surrogate.steps import FailureEffect
 from clearloop.task import Task
 from tests.surrogate.models import linear_network
 
@@ -119,7 +119,7 @@ def linear_model(task: Task, batch: Batch, track: Track, seed: int) -> Surrogate
         track=track,
         dynamics=tuple(members),
         reward=KnownReward(task),
-        failure=Failure.of_all_states(len(task.states), altered=False),
+        failure=FailureEffect.of_all_states(len(task.states), altered=False),
         region=np.stack([steps.window.min(axis=0), steps.window.max(axis=0)], axis=1),
         batch=batch.fingerprint(),
         split_seed=0,

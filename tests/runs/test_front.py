@@ -14,7 +14,7 @@ from clearloop.evaluation import Evaluation
 from clearloop.methods import Point, Result
 from clearloop.runs import Front, RunDirectory
 from clearloop.runs.directory import read_state, write_state
-from clearloop.runs.front import Known
+from clearloop.runs.front import PublishedEntry
 from clearloop.runs.learning import result_from_state, result_to_state
 
 NOISE = np.random.default_rng(0).normal(size=(40, 64))
@@ -72,7 +72,7 @@ def test_methods_follow_each_other_and_share_the_pick() -> None:
 
 @pytest.mark.parametrize("tested", [True, False])
 def test_a_front_is_read_as_it_was_written(tmp_path: Path, tested: bool) -> None:
-    known = [Known("lqr", "LQR", 1.5, 1.25, 0.1, True)] if tested else []
+    known = [PublishedEntry("lqr", "LQR", 1.5, 1.25, 0.1, True)] if tested else []
     front = Front.of([result("gprl", [3.0, 1.1, 1.0], tested=tested)], known)
     front.write(RunDirectory(tmp_path))
     assert Front.read(RunDirectory(tmp_path)) == front

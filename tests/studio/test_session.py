@@ -12,7 +12,7 @@ from clearloop.plants.scenarios import Scenarios
 from clearloop.published import CARTPOLE
 from clearloop.studio import stage
 from clearloop.studio.session import Automatic, Faults, Session
-from clearloop.studio.stage import Course, Stage
+from clearloop.studio.stage import SharedCourse, Stage
 from clearloop.task import Task
 
 TASKS = ("cartpole", "cartpole-hardware", "pendulum", "motor", "tank")
@@ -85,8 +85,8 @@ def test_a_setpoint_is_aimed_at_from_the_step_on_at_which_it_is_changed() -> Non
 def test_a_course_without_end_begins_as_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
     task = STAGES["tank"].task
     point = task.unveiled.random_starts(1, np.random.default_rng(1))[0]
-    monkeypatch.setattr(stage, "PIECE", 50)
-    long = Course(task, point, np.random.default_rng(0))
+    monkeypatch.setattr(stage, "_PIECE", 50)
+    long = SharedCourse(task, point, np.random.default_rng(0))
     short = Scenarios.explored(task, point[None], np.random.default_rng(0), 20)
     for step in range(19):
         outside = long.at(step)

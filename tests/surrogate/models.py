@@ -11,7 +11,7 @@ from clearloop.networks import Network, Training
 from clearloop.plants.exploration import make_batch
 from clearloop.surrogate import BEST, PUBLISHED, Surrogate
 from clearloop.surrogate.fitting import KnownReward
-from clearloop.surrogate.steps import Failure
+from clearloop.surrogate.steps import FailureEffect
 from clearloop.task import Task
 
 BRIEF = Training(epochs=12, batch_size=32, learning_rate=1e-2)
@@ -104,7 +104,7 @@ def slider_model(*changes: Callable[[Floats], tuple[Floats, float]]) -> Surrogat
         track=replace(BEST, search=len(members), judge=0, training=Training(hidden=(6,))),
         dynamics=members,
         reward=KnownReward(SLIDER),
-        failure=Failure.of_all_states(2, altered=False),
+        failure=FailureEffect.of_all_states(2, altered=False),
         region=np.array([[-4.0, 4.0], [-1.0, 1.0], [-1.0, 1.0]]),
         batch="",
         split_seed=0,

@@ -5,7 +5,7 @@ from clearloop.data import Batch
 from clearloop.expression import Variable, evaluate
 from clearloop.surrogate import Surrogate
 from clearloop.surrogate.fitting import MOST_CLASSES, find_failing, find_levels
-from clearloop.surrogate.steps import STEPS, Steps, judge
+from clearloop.surrogate.steps import STEPS, Steps, judge_frame
 
 from .models import CARTPOLE, CARTPOLE_BY_COLUMN, TANK, tank_log
 
@@ -14,7 +14,7 @@ def test_the_tasks_own_reward_over_many_steps_is_that_of_its_formula() -> None:
     rng = np.random.default_rng(0)
     frame = rng.uniform(-1, 1, (STEPS + 40, 13)) * [1, 2, 3, 2, 1, 2, 3, 2, 10, 0, 0, 0, 0]
     frame[:, 11] = 0.3
-    reward, fails = judge(CARTPOLE, frame)
+    reward, fails = judge_frame(CARTPOLE, frame)
     formula, condition = CARTPOLE.reward_expression, CARTPOLE.failure_condition
     assert formula is not None
     assert condition is not None
@@ -27,7 +27,7 @@ def test_the_tasks_own_reward_over_many_steps_is_that_of_its_formula() -> None:
         assert reward[row] == evaluate(formula, values)
         assert fails[row] == evaluate(condition, values)
     assert set(reward) == {0.0, -0.1, -1.0}
-    assert judge(CARTPOLE, frame[:0])[0].shape == (0,)
+    assert judge_frame(CARTPOLE, frame[:0])[0].shape == (0,)
 
 
 def test_steps_hold_the_logged_setpoint_of_the_row_in_which_they_begin() -> None:

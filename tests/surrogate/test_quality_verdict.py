@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from clearloop.surrogate.quality import OpenLoop, RewardErrors, StateErrors, judge
+from clearloop.surrogate.quality import OpenLoop, RewardErrors, StateErrors, grade_model
 from clearloop.task import Task
 
 TASK = Task.from_toml("""
@@ -26,6 +26,6 @@ def test_what_is_computed_is_as_good_as_what_it_is_computed_from() -> None:
     errors = np.array([[0.01, 9.0]])
     open_loop = OpenLoop(errors, errors, np.array([20]), np.ones(2))
     reward = RewardErrors(np.zeros(0), np.zeros((0, 0), np.int64), 1.0, None, None)
-    grade, reasons = judge(TASK, states, open_loop, reward)
+    grade, reasons = grade_model(TASK, states, open_loop, reward)
     assert grade == "good"
     assert not any("place_dot" in reason for reason in reasons)

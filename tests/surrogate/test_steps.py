@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clearloop.data import Batch
 from clearloop.surrogate.fitting import choose_examples
-from clearloop.surrogate.steps import FEWEST, Lesson, Steps, find_alterations
+from clearloop.surrogate.steps import FEWEST_FAILURES, Lesson, Steps, find_alterations
 
 from .models import CARTPOLE, CARTPOLE_BY_COLUMN, QUICK, QUICK_PUBLISHED
 
@@ -37,7 +37,7 @@ def made_up_steps(seed: int, n_failing: int = 30, noise: float = 0.02, reset: fl
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.integers(FEWEST, 300), st.floats(0.0, 0.15))
+@given(st.integers(0, 10_000), st.integers(FEWEST_FAILURES, 300), st.floats(0.0, 0.15))
 def test_a_state_that_failure_sets_is_found(seed: int, n_failing: int, noise: float) -> None:
     failure = find_alterations(made_up_steps(seed, n_failing, noise))
     assert failure.altered.tolist() == [False, True]
@@ -45,7 +45,7 @@ def test_a_state_that_failure_sets_is_found(seed: int, n_failing: int, noise: fl
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.integers(FEWEST, 300), st.floats(0.001, 0.2))
+@given(st.integers(0, 10_000), st.integers(FEWEST_FAILURES, 300), st.floats(0.001, 0.2))
 def test_nothing_is_found_where_failure_sets_nothing(seed: int, n_failing: int, noise: float) -> None:
     assert not find_alterations(made_up_steps(seed, n_failing, noise, reset=None)).altered.any()
 
@@ -105,7 +105,7 @@ def test_the_rule_needs_no_plant(cartpole_batch: Batch) -> None:
 def test_few_failing_steps_are_left_out_entirely(cartpole_batch: Batch) -> None:
     failing = np.flatnonzero(cartpole_batch.terminal)
     kept = np.ones(len(cartpole_batch.episodes), np.bool_)
-    kept[failing[FEWEST - 1 :]] = False
+    kept[failing[FEWEST_FAILURES - 1 :]] = False
     batch = replace(
         cartpole_batch,
         **{

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clearloop.errors import ClearloopError
 from clearloop.expression import to_text
 from clearloop.task import Task
-from clearloop.task.task import LARGEST_FILE
+from clearloop.task.task import LARGEST_TASK_FILE
 from tests.task.texts import CARTPOLE, LEARNED, SMALL, edited
 
 
@@ -73,7 +73,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
         ),
         (
             "big.toml",
-            b"#" * (LARGEST_FILE + 1),
+            b"#" * (LARGEST_TASK_FILE + 1),
             "big.toml: larger than the 256 KiB that such a file may have",
         ),
     ],

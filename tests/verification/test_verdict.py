@@ -19,7 +19,7 @@ from clearloop.verification import Amount, Verdict, verify
 from clearloop.verification import verdict as verdicts
 from clearloop.verification.bench import FLAGS
 from clearloop.verification.vectors import vectors
-from clearloop.verification.verdict import Actions, Trial, logged
+from clearloop.verification.verdict import Actions, BenchTrial, logged
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.surrogate.models import cartpole_log
 
@@ -60,7 +60,7 @@ def test_c_in_single_precision(kind: str, tmp_path: Path) -> None:
     assert verdict.difference > 0 or kind == "greedy-q"
 
 
-def sabotage(trial: Trial, old: str, new: str) -> None:
+def sabotage(trial: BenchTrial, old: str, new: str) -> None:
     file = trial.folder / trial.main
     text = file.read_text(encoding="utf-8")
     assert text.count(old) >= 1
@@ -79,9 +79,9 @@ def sabotage(trial: Trial, old: str, new: str) -> None:
 def test_a_small_mistake_is_found(
     to: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest: Callable[[Trial], Actions] = getattr(verdicts, f"run_{to}")
+    honest: Callable[[BenchTrial], Actions] = getattr(verdicts, f"run_{to}")
 
-    def run(trial: Trial) -> Actions:
+    def run(trial: BenchTrial) -> Actions:
         sabotage(trial, old, new)
         return honest(trial)
 

@@ -17,6 +17,7 @@ from clearloop.errors import ClearloopError
 from clearloop.files import whole_file
 from clearloop.methods import BUDGETS, Method
 from clearloop.methods.method import Column, find_method
+from clearloop.numbers import estimate, percent, signed_estimate
 from clearloop.registry import METHODS
 from clearloop.runs import Request, RunDirectory
 from clearloop.runs.directory import settings_of, write_table
@@ -83,7 +84,7 @@ class Mean(NamedTuple):
     def __str__(self) -> str:
         if np.isnan(self.mean):
             return ""
-        return f"{self.mean:.3f}" if np.isnan(self.error) else f"{self.mean:.3f} ± {self.error:.3f}"
+        return estimate(self.mean, self.error)
 
 
 class Difference(NamedTuple):
@@ -111,7 +112,7 @@ class Difference(NamedTuple):
         return abs(self.mean) > self.half_width
 
     def __str__(self) -> str:
-        return f"{self.mean:+.3f} ± {self.half_width:.3f}"
+        return signed_estimate(self.mean, self.half_width)
 
 
 def _of_searches(costs: Floats) -> float:
@@ -209,7 +210,7 @@ def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
     if in_paper:
         yield line("system, paper", (known[method].system for method in methods))
     failures = (Mean.of([row.failures_system for row in rows[method]]).mean for method in methods)
-    yield line("failures", ("" if np.isnan(share) else f"{100 * share:.1f} %" for share in failures))
+    yield line("failures", ("" if np.isnan(share) else percent(share) for share in failures))
     complexities = (np.mean([row.complexity for row in rows[method]]) for method in methods)
     yield line("complexity", (f"{size:.0f}" for size in complexities))
     yield line("experiments", (str(len(rows[method])) for method in methods))
@@ -254,7 +255,7 @@ def _published(scores: Sequence[Scores]) -> Iterable[str]:
         rows = [one.row for one in scores if one.row.method == title]
         model = Mean.of([row.penalty_model for row in rows])
         system, failures = rows[0].penalty_system, rows[0].failures_system
-        yield f"| {title} | {model} | {system or 0:.3f} | {100 * (failures or 0):.1f} % |"
+        yield f"| {title} | {model} | {system or 0:.3f} | {percent(failures or 0)} |"
 
 
 # A bench under way: which pieces of work there are, and which are still to be done.

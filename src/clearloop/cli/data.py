@@ -7,12 +7,13 @@ import typer
 
 from clearloop.cli.options import Json, Seed, TaskName, print_json
 from clearloop.errors import ClearloopError
+from clearloop.numbers import careful_percent
 
 if TYPE_CHECKING:
     from clearloop.explanation import Account
 
-MOST_TRANSITIONS = 100_000_000
-FORMATS = (".csv", ".parquet")
+_MOST_TRANSITIONS = 100_000_000
+_FORMATS = (".csv", ".parquet")
 
 data = typer.Typer(help="Make and examine batches of logged transitions.", no_args_is_help=True)
 
@@ -28,7 +29,7 @@ def make(
         typer.Option(
             help="Transitions; the task's own number if not given.",
             min=1,
-            max=MOST_TRANSITIONS,
+            max=_MOST_TRANSITIONS,
             metavar="N",
         ),
     ] = None,
@@ -49,12 +50,12 @@ def make(
     typer.echo(f"{out}: {batch!r}")
 
 
-@data.command()
-def record(
+@data.command("record")
+def record_log(
     environment: Annotated[str, typer.Argument(help="Such as Pendulum-v1.", metavar="ENV_ID")],
     out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
     steps: Annotated[
-        int, typer.Option(help="Transitions.", min=1, max=MOST_TRANSITIONS, metavar="N")
+        int, typer.Option(help="Transitions.", min=1, max=_MOST_TRANSITIONS, metavar="N")
     ] = 10_000,
     seed: Seed = 0,
 ) -> None:
@@ -99,12 +100,12 @@ def convert(
 
 
 def _check_format(out: Path) -> None:
-    if out.suffix.lower() not in FORMATS:
-        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
+    if out.suffix.lower() not in _FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(_FORMATS)}")
 
 
-@data.command()
-def check(
+@data.command("check")
+def check_log(
     file: Annotated[str, typer.Argument(help="A log: .csv, .parquet, .xlsx or minari:NAME.", metavar="FILE")],
     task: TaskName,
     as_json: Json = False,
@@ -121,16 +122,16 @@ def check(
     if as_json:
         print_json(report.to_dict())
     else:
-        from clearloop.cli.terminal import say, table
+        from clearloop.cli.terminal import print_table, say
 
         say(report.verdict)
-        table(("", "what", "found"), report.rows())
+        print_table(("", "what", "found"), report.rows())
     if report.severity == "problem":
         raise typer.Exit(1)
 
 
-@data.command()
-def explain(
+@data.command("explain")
+def explain_log(
     file: Annotated[str, typer.Argument(help="A log, as in `data check`.", metavar="FILE")],
     task: TaskName,
     out: Annotated[
@@ -161,17 +162,17 @@ def explain(
 
 
 def _say_account(account: "Account") -> None:
-    from clearloop.cli.terminal import say, table
-    from clearloop.explanation.explanation import formula, percent
+    from clearloop.cli.terminal import print_table, say
+    from clearloop.explanation.explanation import formula
 
     say(account.verdict)
     if account.chosen == "law":
         say(f"    {account.action} = {formula(account.law)}")
-        table(("    term", "gain", "standard error"), account.gain_rows(), right=(1, 2))
+        print_table(("    term", "gain", "standard error"), account.gain_rows(), right=(1, 2))
         for loop in account.loops():
             say(f"    with e = setpoint - {loop}")
         for note in account.notes():
             say(f"    {note}")
     if len(account.tried) > 1:
-        say("    tried: " + ", ".join(f"{kind} {percent(share)}" for kind, share in account.tried))
+        say("    tried: " + ", ".join(f"{kind} {careful_percent(share)}" for kind, share in account.tried))
     say(account.advice)

@@ -23,6 +23,7 @@ from clearloop.cli.options import (
 )
 from clearloop.cli.terminal import progress, say
 from clearloop.errors import ClearloopError
+from clearloop.numbers import estimate, percent
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -69,9 +70,9 @@ def evaluate_on_batch(
 
 
 def _find_approximator(name: str) -> "Approximator":
-    from clearloop.evaluation.q_evaluation import Networks, Trees
+    from clearloop.evaluation.q_evaluation import NetworkFits, Trees
 
-    known: dict[str, type[Approximator]] = {"networks": Networks, "trees": Trees}
+    known: dict[str, type[Approximator]] = {"networks": NetworkFits, "trees": Trees}
     if name not in known:
         raise ClearloopError(f"--approximator {name}: expected {' or '.join(known)}")
     return known[name]()
@@ -91,7 +92,7 @@ def _find_batch(task: "Task", data: list[Path], run: Path | None, seed: int) -> 
 MOST_STARTS = 2**20
 
 
-def evaluate(
+def evaluate_command(
     controller: ControllerName,
     run: Run = None,
     task: TaskOfRun = None,
@@ -162,10 +163,10 @@ def evaluate(
     if as_json:
         print_json(result.to_dict())
         return
-    se = f" ± {result.standard_error:.3f}" if result.penalties.shape[1] > 1 else ""
+    penalty = estimate(result.penalty, result.standard_error)
     where = "plant" if result.on == "system" else f"model, mean of {result.penalties.shape[0]}"
-    typer.echo(f"penalty   {result.penalty:.3f}{se}   (on the {where}, {result.penalties.shape[1]:,} starts)")
-    typer.echo(f"failures  {result.failures:.1%}")
+    typer.echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
+    typer.echo(f"failures  {percent(result.failures)}")
 
 
 def _situations(text: str, task: "Task", run: Path | None) -> "Scenarios | NDArray[float64] | int":
@@ -211,11 +212,11 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
 
 # `clearloop simulate`.
 
-MOST_STEPS = 1_000_000
-FORMATS = (".csv", ".png", ".svg")
+_MOST_STEPS = 1_000_000
+_FORMATS = (".csv", ".png", ".svg")
 
 
-def simulate(
+def simulate_command(
     controller: ControllerName,
     run: Run = None,
     task: TaskOfRun = None,
@@ -231,7 +232,7 @@ def simulate(
         ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=MOST_STEPS, metavar="N")
+        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=_MOST_STEPS, metavar="N")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Numbers (.csv) or a picture (.png, .svg).", metavar="FILE")
@@ -245,8 +246,8 @@ def simulate(
     """
     from clearloop.evaluation import simulate as roll
 
-    if out is not None and out.suffix.lower() not in FORMATS:
-        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(FORMATS)}")
+    if out is not None and out.suffix.lower() not in _FORMATS:
+        raise ClearloopError(f"--out {out}: expected a name that ends in {' or '.join(_FORMATS)}")
     the_task, file = find_task(task, run), controller_file(controller, run)
     steps = steps or the_task.horizon
     the_controller = load_controller(file, the_task)
@@ -288,7 +289,7 @@ def _setpoint(text: str, steps: int) -> "SetpointChange":
 
     assignment, at, step = text.partition("@")
     name, value = parse_assignment(assignment, "--setpoint")
-    if at and not (step.isdecimal() and len(step) <= len(str(MOST_STEPS)) and int(step) < steps):
+    if at and not (step.isdecimal() and len(step) <= len(str(_MOST_STEPS)) and int(step) < steps):
         raise ClearloopError(
             f"--setpoint {text}: expected NAME=VALUE@STEP, with a STEP below --steps {steps}"
         )

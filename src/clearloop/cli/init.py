@@ -10,6 +10,7 @@ import typer
 
 from clearloop.cli.options import Json, print_json
 from clearloop.errors import ClearloopError
+from clearloop.numbers import counted
 
 if TYPE_CHECKING:
     from clearloop.data.drafting import Plan, Wishes
@@ -29,7 +30,7 @@ def assignment(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def goal_of(text: str) -> tuple[str, str | None, float]:
+def read_goal(text: str) -> tuple[str, str | None, float]:
     """`level at 1.5 within 0.05`."""
     found = GOAL.fullmatch(text)
     tolerance = _float(found["tolerance"]) if found else None
@@ -48,7 +49,7 @@ def velocity_of(text: str) -> tuple[str, float | None]:
     return name, value
 
 
-def limits_of(text: str) -> tuple[str, tuple[float, float]]:
+def read_limits(text: str) -> tuple[str, tuple[float, float]]:
     name, value = assignment(text, "--limits")
     ends = [_float(part) for part in value.split(",")]
     if len(ends) != 2 or ends[0] is None or ends[1] is None or not ends[0] < ends[1]:
@@ -126,7 +127,7 @@ def init(
 
     Example: clearloop init log.csv --action valve --setpoint level=1.5 --goal "level within 0.05"
     """
-    from clearloop.cli.terminal import count, say, table
+    from clearloop.cli.terminal import print_table, say
     from clearloop.data import check, read
     from clearloop.data.drafting import Wishes, draft, make_plan, remember
     from clearloop.data.survey import guess_roles, survey
@@ -135,7 +136,7 @@ def init(
 
     target = out or Path(file_name(Path(log.removeprefix("minari:")).stem) + ".toml")
     _check_target(target, force)
-    goals = [goal_of(text) for text in goal or ()]
+    goals = [read_goal(text) for text in goal or ()]
     wishes = Wishes(
         states=state or (),
         actions=action or (),
@@ -145,7 +146,7 @@ def init(
         velocities=dict(map(velocity_of, velocity or ())),
         integrals=integral or (),
         tolerances={state: tolerance for state, _, tolerance in goals},
-        limits=dict(map(limits_of, limits or ())),
+        limits=dict(map(read_limits, limits or ())),
         time=time,
         episode=episode,
         dt=positive(dt),
@@ -154,7 +155,7 @@ def init(
     guesses = guess_roles(survey(frame))
     try:
         plan = None if _on_terminal() else make_plan(guesses, wishes)
-        table(("column", "values", "role", "why"), [_row(guess, plan) for guess in guesses])
+        print_table(("column", "values", "role", "why"), [_row(guess, plan) for guess in guesses])
         plan = plan or make_plan(guesses, _ask(guesses, wishes))
     except ClearloopError as error:
         raise ClearloopError(f"{log}: {error}") from error
@@ -165,8 +166,8 @@ def init(
     with whole_file(target) as file:
         file.write(text.encode())
     computed = sum(state.formula is not None for state in task.states.values())
-    states = count(len(task.states), "state") + f" ({computed} computed)" * (computed > 0)
-    say(f"Task   {target}: {states}, {count(len(task.actions), 'action')}, dt = {task.dt:g} s")
+    states = counted(len(task.states), "state") + f" ({computed} computed)" * (computed > 0)
+    say(f"Task   {target}: {states}, {counted(len(task.actions), 'action')}, dt = {task.dt:g} s")
     say(f"Next   read it; then clearloop data check {log} --task {target}")
 
 
@@ -230,7 +231,7 @@ def tasks(
 
     Example: clearloop tasks, or: clearloop tasks mytask.toml
     """
-    from clearloop.cli.terminal import say, table
+    from clearloop.cli.terminal import print_table, say
     from clearloop.task import Task, builtin_tasks
 
     if task is not None:
@@ -255,7 +256,7 @@ def tasks(
         )
         for each in loaded
     ]
-    table(("task", "states", "actions", "step", "horizon"), rows)
+    print_table(("task", "states", "actions", "step", "horizon"), rows)
 
 
 def _document(task: "Task") -> dict[str, Any]:

@@ -18,9 +18,10 @@ from clearloop.cli.model import (
 from clearloop.cli.options import Data, Json, Seed, answer, configure, in_words, parse_budget, print_json
 from clearloop.cli.report import make_report
 from clearloop.cli.show import front_document, how_to_resume, print_front
-from clearloop.cli.terminal import InterruptedRunError, clock, count, say
+from clearloop.cli.terminal import InterruptedRunError, say
 from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.files import file_name
+from clearloop.numbers import clock, counted
 from clearloop.registry import METHODS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 # Carrying out what was asked of a run, and saying so: the model, the searches, the judgement.
 
 
-def carry_out(
+def carry_out_request(
     run: "RunDirectory",
     request: "Request",
     task: "Task",
@@ -70,7 +71,9 @@ def _carry_out(
     typer.echo(f"Batch      {batch!r}", err=err)
     surrogate = _surrogate(run, request, task, batch, ledger)
     quality = _quality(run, surrogate, batch)
-    typer.echo(f"Surrogate  {count(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
+    typer.echo(
+        f"Surrogate  {counted(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err
+    )
     if quality["verdict"] != "good":
         print_reasons(quality, err=err)
     _trust(run, request, task, batch, surrogate, force)
@@ -89,7 +92,7 @@ def _carry_out(
                 continue
             results.append(result)
             took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
-            found = count(len(result.points), "controller")
+            found = counted(len(result.points), "controller")
             steps = "model" if request.value == "model" else "logged"
             typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
     if not results:
@@ -154,7 +157,7 @@ class Given(NamedTuple):
     value: str | None = None
 
 
-def go_on(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
+def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
     """What was asked, and the batch; an error that names what does not agree with it."""
     from clearloop.runs import Request, directory
 
@@ -208,7 +211,7 @@ def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, 
     return batch
 
 
-def learn(
+def learn_command(
     task: Annotated[str, typer.Argument(help="A built-in task or a task file.", metavar="TASK")],
     data: Data = None,
     method: Annotated[
@@ -276,9 +279,9 @@ def learn(
     run = RunDirectory(out or Path("runs") / file_name(the_task.name))
     if resume and run.exists:
         with run.held():
-            request, batch = go_on(run, the_task, given)
+            request, batch = continue_run(run, the_task, given)
             if run.describe()["status"] != "finished":
-                carry_out(run, request, the_task, batch, err=as_json, force=force)
+                carry_out_request(run, request, the_task, batch, err=as_json, force=force)
     else:
         if resume:
             typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
@@ -331,7 +334,7 @@ def start(
         if doubts:
             run.mark("running", doubts=doubts)
         Ledger(run).took("batch", perf_counter() - begun)
-        carry_out(run, request, task, batch, err=err, force=force)
+        carry_out_request(run, request, task, batch, err=err, force=force)
 
 
 def find_methods(names: tuple[str, ...]) -> "list[Method]":

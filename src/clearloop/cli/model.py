@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clearloop.cli.options import Data, Json, Seed, print_json
-from clearloop.cli.terminal import count, lines, make_bar, moving, progress, say
+from clearloop.cli.terminal import make_bar, moving, progress, progress_lines, say
 from clearloop.errors import ClearloopError
-from clearloop.pages.sentences import format_penalty, rounded
+from clearloop.numbers import counted, format_penalty, shorten_numbers
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clearloop.data import Batch
     from clearloop.methods import Candidate
     from clearloop.runs import News, RunDirectory
-    from clearloop.runs.learning import Tell
+    from clearloop.runs.learning import TellNews
     from clearloop.surrogate import Quality, Surrogate, Track
     from clearloop.task import Task
 
@@ -145,12 +145,12 @@ MOST_ROWS = 8  # of the front
 
 
 @contextmanager
-def searching(method: str) -> "Iterator[Tell]":
+def searching(method: str) -> "Iterator[TellNews]":
     """On a terminal; a line every few seconds elsewhere. All on standard error."""
     title = f"Searching  {method}"
     if not sys.stderr.isatty():
-        report = lines(title)
-        yield lambda news: report(news.share, _note(news, f", {count(len(news.candidates), 'controller')}"))
+        report = progress_lines(title)
+        yield lambda news: report(news.share, _note(news, f", {counted(len(news.candidates), 'controller')}"))
         return
     from rich.console import Console, Group
     from rich.live import Live
@@ -180,7 +180,7 @@ def _front(candidates: "Sequence[Candidate]", width: int) -> "Iterator[Text]":
 
     for candidate in _some(candidates):
         controller, penalty = candidate.controller, format_penalty(candidate.penalty)
-        row = f"{controller.complexity:>10}  {penalty:>8}  {rounded(controller.summary)}"
+        row = f"{controller.complexity:>10}  {penalty:>8}  {shorten_numbers(controller.summary)}"
         yield Text(row if len(row) <= width else f"{row[: width - 1]}…", style="dim")
 
 

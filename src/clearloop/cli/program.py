@@ -14,12 +14,12 @@ from typer.main import get_command
 import clearloop
 from clearloop.cli.bench import bench
 from clearloop.cli.data import data
-from clearloop.cli.evaluate import evaluate, simulate
+from clearloop.cli.evaluate import evaluate_command, simulate_command
 from clearloop.cli.export import export, verify
 from clearloop.cli.init import init, tasks
-from clearloop.cli.learn import demo, learn
+from clearloop.cli.learn import demo, learn_command
 from clearloop.cli.model import model
-from clearloop.cli.refine import refine
+from clearloop.cli.refine import refine_command
 from clearloop.cli.report import card, report
 from clearloop.cli.show import show
 from clearloop.cli.studio import studio
@@ -63,14 +63,14 @@ app.command()(tasks)
 app.command()(init)
 app.add_typer(data, name="data")
 app.command()(model)
-app.command()(learn)
+app.command("learn")(learn_command)
 app.command()(bench)
 app.command()(show)
 app.command()(report)
 app.command()(card)
-app.command()(refine)
-app.command()(evaluate)
-app.command()(simulate)
+app.command("refine")(refine_command)
+app.command("evaluate")(evaluate_command)
+app.command("simulate")(simulate_command)
 app.command()(export)
 app.command()(verify)
 app.command()(studio)

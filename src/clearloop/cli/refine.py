@@ -14,8 +14,8 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
-from clearloop.cli.terminal import count, progress, say, table
-from clearloop.pages.sentences import format_penalty, percent
+from clearloop.cli.terminal import print_table, progress, say
+from clearloop.numbers import counted, format_penalty, percent, signed_estimate
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clearloop.refining import Refinement
 
 
-def refine(
+def refine_command(
     controller: ControllerName,
     run: RunFolder,
     digits: Annotated[
@@ -108,11 +108,13 @@ def _print(
         [str(number), f"{step.penalty:.4f}", str(step.complexity), step.what]
         for number, step in enumerate(found.steps, 1)
     ]
-    table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
+    print_table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
     typer.echo()
     share = f" ({100 * found.extra / found.before:+.2f} %)" if found.before > 0 else ""
-    judges = f"{starts:,} starts and {count(models, 'model')} that no search saw"
-    say(f"Cost       {found.extra:+.4f} ± {found.extra_error:.4f}{share} on {judges}", indent=" " * 11)
+    judges = f"{starts:,} starts and {counted(models, 'model')} that no search saw"
+    say(
+        f"Cost       {signed_estimate(found.extra, found.extra_error, 4)}{share} on {judges}", indent=" " * 11
+    )
     if tested:
         before, after = tested
         said = f"{format_penalty(before.penalty)} before, {format_penalty(after.penalty)} now"

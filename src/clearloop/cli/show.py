@@ -12,9 +12,10 @@ import typer
 
 from clearloop.cli.export import read_controller
 from clearloop.cli.options import Json, Run, controller_file, print_json
-from clearloop.cli.terminal import count, say, table, wrapped
+from clearloop.cli.terminal import print_table, say, wrapped
 from clearloop.errors import ClearloopError
-from clearloop.pages.sentences import beware, compared, format_penalty, headline, kept, planned, rounded
+from clearloop.numbers import counted, format_penalty, percent, shorten_numbers
+from clearloop.pages.sentences import beware, compared, headline, kept, planned
 
 if TYPE_CHECKING:
     from clearloop.bench.table import Row
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 # The front of a run, for people and for programs.
 
-NARROWEST = 24  # columns for a formula beside its figures
+_NARROWEST = 24  # columns for a formula beside its figures
 
 
 def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
@@ -117,8 +118,8 @@ def _print_table(front: "Front", actions: dict[str, Any]) -> None:
             typer.echo(entry.method)
         figures = [entry.controller, str(entry.complexity), format_penalty(entry.penalty_model)]
         if entry.penalty_system is not None and entry.failures_system is not None:
-            figures += [format_penalty(entry.penalty_system), f"{100 * entry.failures_system:.1f} %"]
-        _print_row([*figures, rounded(entry.formula)], "  <-\0pick" if i == front.pick else "")
+            figures += [format_penalty(entry.penalty_system), percent(entry.failures_system)]
+        _print_row([*figures, shorten_numbers(entry.formula)], "  <-\0pick" if i == front.pick else "")
 
 
 def _print_row(cells: list[str], mark: str) -> None:
@@ -127,7 +128,7 @@ def _print_row(cells: list[str], mark: str) -> None:
     figures = "  ".join(cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=False)) + "  "
     width = shutil.get_terminal_size().columns
     room = width - len(figures)
-    beside = room >= NARROWEST
+    beside = room >= _NARROWEST
     parts = (cells[-1] + mark).split("; ")  # rules, or the formulas of several actions
     first, *rest = [line for part in parts for line in wrapped(part, room if beside else width - 5, "  ")]
     indent = " " * (len(figures) if beside else 5)
@@ -166,7 +167,7 @@ def print_bench(run: "RunDirectory", as_json: bool) -> None:
         typer.echo()
     failed = sum(row.penalty_model is None for row in rows)
     if failed:
-        typer.echo(f"Failed     {count(failed, 'experiment')}: table.md says why")
+        typer.echo(f"Failed     {counted(failed, 'experiment')}: table.md says why")
     typer.echo(f"Table      {run.path / 'table.md'}: also which method is better, and how sure that is")
 
 
@@ -183,10 +184,10 @@ def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
         published = (known[method].model, known[method].system)
         paper = [figure.partition(" ")[0] for figure in published] if in_paper else []
         figures = [str(model), *paper[:1], str(system), *paper[1:]]
-        lines.append([method, *figures, f"{100 * mean(failures):.1f} %" if failures else "", str(done)])
+        lines.append([method, *figures, percent(mean(failures)) if failures else "", str(done)])
     paper_titles = ["paper"] if in_paper else []
     titles = ["method", "model", *paper_titles, "plant", *paper_titles, "failures", "n"]
-    table(titles, lines, right=range(1, len(titles)))
+    print_table(titles, lines, right=range(1, len(titles)))
 
 
 def show(

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from clearloop.errors import ClearloopError
+from clearloop.numbers import clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-Progress = Callable[[float, str], None]
+_Progress = Callable[[float, str], None]
 """Called with the share that is done, from 0 to 1, and what to say beside it."""
 
 
@@ -53,7 +54,7 @@ def _cut(line: str, width: int, indent: str) -> Iterator[str]:
         yield from _cut(indent + line[signs[-1] :], width, indent)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
     """Columns with two blanks between them; `right`: columns of numbers. The last column wraps."""
     from rich.console import Console
     from rich.table import Table
@@ -70,10 +71,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Progress]:
+def progress(title: str) -> Iterator[_Progress]:
     """A bar with the time left on a terminal, a line every few seconds elsewhere; all on standard error."""
     if not sys.stderr.isatty():
-        yield lines(title)
+        yield progress_lines(title)
         return
     with make_bar() as bar:
         yield moving(bar, title)
@@ -89,7 +90,7 @@ def make_bar() -> "Bar":
     return Bar(*columns, console=Console(stderr=True), transient=True)
 
 
-def moving(bar: "Bar", title: str) -> Progress:
+def moving(bar: "Bar", title: str) -> _Progress:
     """Progress that moves a bar."""
     task, time_left = bar.add_task(title, total=1.0, note=""), TimeLeft()
 
@@ -99,7 +100,7 @@ def moving(bar: "Bar", title: str) -> Progress:
     return update
 
 
-def lines(title: str) -> Progress:
+def progress_lines(title: str) -> _Progress:
     """Progress for where no bar can be: a line every few seconds."""
     time_left = TimeLeft()
     last = time.monotonic()
@@ -128,14 +129,3 @@ class TimeLeft:
         if not done_at_first < share < 1:
             return ""
         return f", {clock((now - begun) * (1 - share) / (share - done_at_first))} left"
-
-
-def count(number: int, what: str) -> str:
-    """`1 model`, `3 models`."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def clock(seconds: float) -> str:
-    """`1:05`, in minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"

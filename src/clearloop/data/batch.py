@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # The states that a task computes from others, along a log.
 
 
-def derive(log: Log, task: Task) -> dict[str, Floats]:
+def derived_states(log: Log, task: Task) -> dict[str, Floats]:
     """`states` [rows, S] with them, if there are any."""
     if not task.derived:
         return {}
@@ -53,15 +53,15 @@ def derive(log: Log, task: Task) -> dict[str, Floats]:
 
 # Minari datasets as logs, and batches as Minari datasets.
 
-PREFIX = "minari:"
-NAMES = "clearloop columns: "
+_PREFIX = "minari:"
+_NAMES = "clearloop columns: "
 """Begins a dataset's description that tells how its columns are called."""
 
 
 def minari_name(path: str | Path) -> str | None:
     """`pointmaze/umaze-v2` for `minari:pointmaze/umaze-v2`; None for the path of a file."""
     text = path if isinstance(path, str) else path.as_posix()
-    return text.removeprefix(PREFIX) if text.startswith(PREFIX) else None
+    return text.removeprefix(_PREFIX) if text.startswith(_PREFIX) else None
 
 
 def read_minari(name: str) -> "pl.DataFrame":
@@ -74,11 +74,11 @@ def read_minari(name: str) -> "pl.DataFrame":
         given = _given_names(str(dataset.storage.metadata.get("description") or ""))
     except FileNotFoundError as error:
         advice = f"not among your datasets; get it with `minari download {name}`"
-        raise ClearloopError(f"{PREFIX}{name}: {advice}") from error
+        raise ClearloopError(f"{_PREFIX}{name}: {advice}") from error
     except (ValueError, TypeError, ImportError, KeyError, OSError) as error:
-        raise ClearloopError(f"{PREFIX}{name}: cannot be read: {_line(error)}") from error
+        raise ClearloopError(f"{_PREFIX}{name}: cannot be read: {_line(error)}") from error
     if not parts:
-        raise ClearloopError(f"{PREFIX}{name}: holds no episode")
+        raise ClearloopError(f"{_PREFIX}{name}: holds no episode")
     frame = pl.concat(parts)
     return frame.rename({old: new for old, new in given.items() if old in frame.columns})
 
@@ -112,10 +112,10 @@ def _matrix(values: Any) -> NDArray[np.float64]:
 
 
 def _given_names(description: str) -> dict[str, str]:
-    if not description.startswith(NAMES):
+    if not description.startswith(_NAMES):
         return {}
     try:
-        names = json.loads(description.removeprefix(NAMES))
+        names = json.loads(description.removeprefix(_NAMES))
         return {str(old): str(new) for old, new in names.items()}
     except (ValueError, AttributeError):
         return {}
@@ -166,11 +166,11 @@ def write_minari(batch: "Batch", name: str) -> None:
                 buffers,
                 observation_space=Box(-np.inf, np.inf, (seen.shape[1],), np.float64),
                 action_space=Box(-np.inf, np.inf, (batch.actions.shape[1],), np.float64),
-                description=NAMES + json.dumps(names),
+                description=_NAMES + json.dumps(names),
                 data_format="arrow",
             )
     except (ValueError, ImportError, OSError) as error:
-        raise ClearloopError(f"{PREFIX}{name}: cannot be written: {_line(error)}") from error
+        raise ClearloopError(f"{_PREFIX}{name}: cannot be written: {_line(error)}") from error
 
 
 def _numbered(stem: str, names: Sequence[str]) -> dict[str, str]:
@@ -282,10 +282,10 @@ def first_line(error: BaseException) -> str:
 # From a frame to a log that a task can learn from: read, laid on a grid, derived states filled in.
 
 
-def prepare(frame: Any, task: Task) -> Log:
+def prepare_log(frame: Any, task: Task) -> Log:
     """With all of its problems; one that has any is left as it was read."""
     log = resample(read_log(from_any(frame), task.columns), task)
-    return log if log.problems else replace(log, states=derive(log, task).get("states", log.states))
+    return log if log.problems else replace(log, states=derived_states(log, task).get("states", log.states))
 
 
 # From a polars frame to a file.
@@ -377,7 +377,7 @@ class Batch:
     @classmethod
     def from_frame(cls, frame: Any, task: Task, *, source: str = "data") -> Self:
         """A dataframe of polars, pandas or pyarrow. `source` is what errors call it."""
-        log = prepare(frame, task)
+        log = prepare_log(frame, task)
         if log.problems:
             more = f" (and {len(log.problems) - 1} more)" if len(log.problems) > 1 else ""
             raise ClearloopError(f"{source}: {log.problems[0].message}{more}")

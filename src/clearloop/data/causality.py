@@ -9,16 +9,17 @@ import numpy as np
 from clearloop.arrays import Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
+from clearloop.numbers import counted, rough_percent
 from clearloop.task import Task
 
 # A log as signals in time: scaled columns, and how far back each row can look without a break.
 
-MOST_ROWS = 12_000  # more would not change the answers
-BLOCK = 2_000  # rows in a piece, where there are more
+_MOST_ROWS = 12_000  # more would not change the answers
+_BLOCK = 2_000  # rows in a piece, where there are more
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class StandardisedLog:
     """n rows: those of a log, or evenly spaced pieces of a long one. Columns have mean 0 and deviation 1."""
 
     states: Floats
@@ -31,7 +32,7 @@ class Course:
     """[n] rows of the same unbroken stretch before this one"""
 
     @classmethod
-    def of(cls, log: Log) -> "Course":
+    def of(cls, log: Log) -> "StandardisedLog":
         chosen = _pieces(len(log.states))
         states, actions, setpoints = (array[chosen] for array in (log.states, log.actions, _setpoints(log)))
         episodes, terminal = log.episodes[chosen], log.terminal[chosen]
@@ -84,10 +85,10 @@ def _setpoints(log: Log) -> Floats:
 
 
 def _pieces(rows: int) -> Ints:
-    if rows <= MOST_ROWS:
+    if rows <= _MOST_ROWS:
         return np.arange(rows)
-    begins = np.linspace(0, rows - BLOCK, MOST_ROWS // BLOCK).astype(np.int64)
-    return np.unique(begins[:, None] + np.arange(BLOCK))
+    begins = np.linspace(0, rows - _BLOCK, _MOST_ROWS // _BLOCK).astype(np.int64)
+    return np.unique(begins[:, None] + np.arange(_BLOCK))
 
 
 # Whether one signal of a log acts on another: more than the same signal at another time would seem to.
@@ -99,8 +100,8 @@ def _pieces(rows: int) -> Ints:
 
 SHIFTS = 19
 CLEAR = 6.0  # standard deviations above chance
-SMALLEST = 1e-6  # share of a signal's variance: rounding does as much
-FEWEST = 10  # rows for each column
+_SMALLEST = 1e-6  # share of a signal's variance: rounding does as much
+_FEWEST = 10  # rows for each column
 ALIKE = 1e-10  # drivers that differ by less, squared, are one
 
 
@@ -120,17 +121,17 @@ class Influence(NamedTuple):
     """whether that is more than chance, for one target or more"""
 
 
-NONE = Influence(np.zeros(0), np.zeros(0), clear=False)
+_NONE = Influence(np.zeros(0), np.zeros(0), clear=False)
 
 
 def influence(
-    course: Course, targets: Floats, drivers: Sequence[Lags], given: Sequence[Lags], back: int
+    course: StandardisedLog, targets: Floats, drivers: Sequence[Lags], given: Sequence[Lags], back: int
 ) -> Influence:
     """On `targets` [n, T]. `back`: rows that every row needs before it. NONE for a log too short to tell."""
     rows = course.rows(back)
     known = np.hstack([np.ones((len(rows), 1)), _columns(given, rows)])
-    if len(rows) < FEWEST * (known.shape[1] + sum(one.values.shape[1] * len(one.lags) for one in drivers)):
-        return NONE
+    if len(rows) < _FEWEST * (known.shape[1] + sum(one.values.shape[1] * len(one.lags) for one in drivers)):
+        return _NONE
     basis = _basis(known)
     left = _beyond(targets[rows], basis)
     whole = np.square(targets[rows] - targets[rows].mean(axis=0)).sum(axis=0)
@@ -141,14 +142,14 @@ def influence(
     chance = np.array([_share(left, some, rows, basis, whole) for some in moved])
     limit = chance.mean(axis=0) + CLEAR * chance.std(axis=0)
     rest = np.square(left).sum(axis=0) / np.where(whole > 0, whole, np.inf) - share
-    return Influence(share, rest, bool(np.any((share > limit) & (share > SMALLEST))))
+    return Influence(share, rest, bool(np.any((share > limit) & (share > _SMALLEST))))
 
 
-def unexplained(course: Course, targets: Floats, given: Sequence[Lags], back: int) -> Floats:
+def unexplained(course: StandardisedLog, targets: Floats, given: Sequence[Lags], back: int) -> Floats:
     """[T] share of the targets' variance that is left when all that is given is known; none if too short."""
     rows = course.rows(back)
     known = np.hstack([np.ones((len(rows), 1)), _columns(given, rows)])
-    if len(rows) < FEWEST * known.shape[1]:
+    if len(rows) < _FEWEST * known.shape[1]:
         return np.zeros(0)
     whole = np.square(targets[rows] - targets[rows].mean(axis=0)).sum(axis=0)
     left = np.square(_beyond(targets[rows], _basis(known))).sum(axis=0)
@@ -190,15 +191,15 @@ RELATED = 0.05  # share of a state's variance that the row before must explain, 
 LONGEST_DELAY = 50  # rows
 LOOKED_BACK = 4  # rows of states, or as many as the task's history: shows what is not measured
 SHARE_OF_EFFECT = 0.01  # what an action does in its first rows is nothing, if it is less of all that it does
-DRIVEN = 0.1  # share of what is new in an action that a state must explain, to be taken for what drives it
+_DRIVEN = 0.1  # share of what is new in an action that a state must explain, to be taken for what drives it
 TOGETHER = 0.1  # correlation of what is new in both at the same time: a feedback law has more
 LONGER = (2, 3, 5, 8, 12)  # rows of history that are tried
-WORTH = 0.5  # of what is left unexplained: more must go with a longer history to be worth a word
+_WORTH = 0.5  # of what is left unexplained: more must go with a longer history to be worth a word
 MATTERS = 0.1  # of a state's change: if less is left unexplained, there is no need of more history
-NEARLY = 1.1  # times the least that is left
+_NEARLY = 1.1  # times the least that is left
 
 
-def check_causality(course: Course, task: Task, doubtful: Set[str]) -> Iterator[Finding]:
+def check_causality(course: StandardisedLog, task: Task, doubtful: Set[str]) -> Iterator[Finding]:
     """Nothing is said of logs that are too short to tell, and of doubtful actions, which tell nothing."""
     sight = Sight(course, task)
     if sight.fading():
@@ -217,7 +218,7 @@ def check_causality(course: Course, task: Task, doubtful: Set[str]) -> Iterator[
 class Sight:
     """How one looks at a course: which past is given when something new is to be explained."""
 
-    def __init__(self, course: Course, task: Task) -> None:
+    def __init__(self, course: StandardisedLog, task: Task) -> None:
         self.course, self.task = course, task
         self.measured = [task.state_names.index(name) for name in task.predicted]
         """states that a model must predict"""
@@ -277,7 +278,7 @@ class Sight:
                 continue
             given = [Lags(action, lags), Lags(rest, lags)]
             found = influence(course, action, [Lags(state, lags)], given, self.back)
-            if found.clear and _part(found) >= DRIVEN and self._together(i, j) < TOGETHER:
+            if found.clear and _part(found) >= _DRIVEN and self._together(i, j) < TOGETHER:
                 return j
         return None
 
@@ -303,12 +304,12 @@ def _memory(sight: Sight, task: Task) -> Iterator[Finding]:
         return
     gain = np.array([np.max((left[0] - some) / np.maximum(left[0], 1e-12)) for some in left])
     state = int(np.argmax((left[0] - left[-1]) / np.maximum(left[0], 1e-12)))
-    if gain[-1] > WORTH and left[0][state] > MATTERS:
+    if gain[-1] > _WORTH and left[0][state] > MATTERS:
         rows = next(
-            rows for rows, some in zip(tried, left, strict=True) if some[state] <= NEARLY * left[-1][state]
+            rows for rows, some in zip(tried, left, strict=True) if some[state] <= _NEARLY * left[-1][state]
         )
         before, after = (
-            f"{100 * (1 - max(float(share), 0.0)):.3g} %" for share in (left[0][state], left[-1][state])
+            rough_percent(1 - max(float(share), 0.0)) for share in (left[0][state], left[-1][state])
         )
         what = (
             f"{task.predicted[state]} depends on what was before: with history = {rows}, a linear model "
@@ -346,7 +347,7 @@ def _action(sight: Sight, task: Task, i: int, name: str) -> Iterator[Finding]:
 
 def _without_effect(name: str, lags: int) -> Finding:
     what = (
-        f"{name} has no effect on any state within {lags} step{'s' * (lags > 1)}, not more than chance would "
+        f"{name} has no effect on any state within {counted(lags, 'step')}, not more than chance would "
         "show; check that it is what the plant received, log larger moves of it, or the states that it moves"
     )
     return Finding("problem", "no-effect", what, {"name": name, "steps": lags})

@@ -184,8 +184,16 @@ TAKEN = ("time", "episode", "reward", "terminal", "from", "dt", "t")
 _UNITS = (
     "deg rad degC degF K ms us ns s min h Hz rpm m mm cm km kg N Nm V mV A mA W kW MW bar mbar Pa kPa MPa"
 )
-SUFFIXES = {unit.casefold(): unit for unit in _UNITS.split()}
-SUFFIXES |= {"pct": "%", "percent": "%", "c": "degC", "sec": "s", "mps": "m/s", "kmh": "km/h", "lpm": "l/min"}
+_SUFFIXES = {unit.casefold(): unit for unit in _UNITS.split()}
+_SUFFIXES |= {
+    "pct": "%",
+    "percent": "%",
+    "c": "degC",
+    "sec": "s",
+    "mps": "m/s",
+    "kmh": "km/h",
+    "lpm": "l/min",
+}
 _BRACKETS = re.compile(r"^(?P<name>.*?)\s*[\[(](?P<unit>[^\[\]()]{0,20})[\])]\s*$", re.DOTALL)
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "%": " percent ", "°": " deg "}
 
@@ -201,14 +209,14 @@ def split_header(column: str) -> Header:
     if found := _BRACKETS.match(column):
         return Header(found["name"].strip() or column, _plain_unit(found["unit"]))
     stem, _, ending = column.rpartition("_")
-    if stem and ending.casefold() in SUFFIXES:
-        return Header(stem, SUFFIXES[ending.casefold()])
+    if stem and ending.casefold() in _SUFFIXES:
+        return Header(stem, _SUFFIXES[ending.casefold()])
     return Header(column, "")
 
 
 def _plain_unit(unit: str) -> str:
     unit = unit.strip().replace("°", "deg").removeprefix("in ")
-    return SUFFIXES.get(unit.casefold(), unit) if unit.casefold() in ("sec", "percent", "pct") else unit
+    return _SUFFIXES.get(unit.casefold(), unit) if unit.casefold() in ("sec", "percent", "pct") else unit
 
 
 def identifier(column: str) -> str:

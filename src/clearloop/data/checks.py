@@ -6,18 +6,19 @@ from typing import Any
 import numpy as np
 
 from clearloop.arrays import Flags, Floats, Ints
-from clearloop.data.batch import Batch, prepare
-from clearloop.data.causality import Course, check_causality
+from clearloop.data.batch import Batch, prepare_log
+from clearloop.data.causality import StandardisedLog, check_causality
 from clearloop.data.excitation import check_excitation
 from clearloop.data.findings import Finding, Report
 from clearloop.data.log import Log, count_failing, last_rows, summarize
 from clearloop.data.resampling import check_sampling
+from clearloop.numbers import rough_percent
 from clearloop.task import Task
 from clearloop.task.tables import Action, to_levels
 
 # Where there is data: of the states where episodes start, and of the range that actions have.
 
-PARTS = 10  # in which a range is divided
+_PARTS = 10  # in which a range is divided
 FEWEST_OF_ACTION = 3  # a controller that switches between two values still needs to know what lies between
 
 
@@ -43,21 +44,21 @@ def _state(name: str, unit: str, values: Floats, box: Floats | None) -> Finding:
         return Finding("ok" if inside else "warning", "coverage", what, numbers)
     occupied = _occupied(values, low, high)
     gaps = _gaps(occupied, low, high)
-    what = f"{said}; data in {occupied.sum()} of {PARTS} parts of the starts, {low:g} to {high:g}"
+    what = f"{said}; data in {occupied.sum()} of {_PARTS} parts of the starts, {low:g} to {high:g}"
     if gaps:
         what += ", none in " + ", ".join(f"{a:.3g} to {b:.3g}" for a, b in gaps)
-    numbers |= {"parts": int(occupied.sum()), "of": PARTS, "gaps": gaps}
+    numbers |= {"parts": int(occupied.sum()), "of": _PARTS, "gaps": gaps}
     return Finding("warning" if gaps else "ok", "coverage", what, numbers)
 
 
 def _action(name: str, action: Action, values: Floats) -> Finding:
     said, numbers = _range(name, action.unit, values)
-    if 0 < action.count < PARTS:
+    if 0 < action.count < _PARTS:
         levels = to_levels(values[:, None], np.array([action.limits]), np.array([action.count]))
         parts, of = len(np.unique(levels)), action.count + 1
         what = f"{said}; data at {parts} of its {of} values"
     else:
-        parts, of = int(_occupied(values, *action.limits).sum()), PARTS
+        parts, of = int(_occupied(values, *action.limits).sum()), _PARTS
         what = f"{said}; data in {parts} of {of} parts of its limits"
     numbers |= {"parts": parts, "of": of}
     return Finding("note" if parts < min(FEWEST_OF_ACTION, of) else "ok", "coverage", what, numbers)
@@ -70,21 +71,21 @@ def _range(name: str, unit: str, values: Floats) -> tuple[str, dict[str, object]
 
 def _occupied(values: Floats, low: float, high: float) -> Flags:
     """[PARTS]: which parts of the range have data."""
-    return np.histogram(values, bins=PARTS, range=(low, high))[0] > 0
+    return np.histogram(values, bins=_PARTS, range=(low, high))[0] > 0
 
 
 def _gaps(occupied: Flags, low: float, high: float) -> list[tuple[float, float]]:
     """The intervals of neighbouring parts without data."""
-    edges = np.linspace(low, high, PARTS + 1)
+    edges = np.linspace(low, high, _PARTS + 1)
     changes = np.flatnonzero(np.diff(np.concatenate([[True], occupied, [True]])))
     return [(float(edges[a]), float(edges[b])) for a, b in changes.reshape(-1, 2)]
 
 
 # States that are rates of others, by names or units: a rate must be what the other's differences say.
 
-SUFFIXES = ("_dot", "_rate", "_velocity", "_speed")
+_SUFFIXES = ("_dot", "_rate", "_velocity", "_speed")
 PREFIXES = ("d_", "dot_")
-AGREES, DISAGREES = 0.7, 0.3  # correlation of a rate with differences
+_AGREES, DISAGREES = 0.7, 0.3  # correlation of a rate with differences
 OFF = 3.0  # factor between both from which on a unit is wrong
 MOST_KIN_ROWS = 100_000
 
@@ -114,7 +115,7 @@ def pairs(task: Task) -> Iterator[tuple[int, int]]:
 
 
 def _is_rate(name: str, other: str) -> bool:
-    return name in {other + suffix for suffix in SUFFIXES} | {prefix + other for prefix in PREFIXES}
+    return name in {other + suffix for suffix in _SUFFIXES} | {prefix + other for prefix in PREFIXES}
 
 
 def _compare(
@@ -125,13 +126,13 @@ def _compare(
         return
     numbers = {"name": names[0], "rate": names[1], "correlation": fits}
     backwards, _ = _agreement(rate, place, inside, dt)
-    if fits < DISAGREES and backwards is not None and backwards > AGREES:
+    if fits < DISAGREES and backwards is not None and backwards > _AGREES:
         what = (
             f"{names[0]} is the rate of {names[1]}, not the other way round: the columns are swapped; "
             "correct [data] in the task, or the log's header"
         )
         yield Finding("problem", "swapped-columns", what, numbers)
-    elif abs(fits) > AGREES and not 1 / OFF < factor < OFF:
+    elif abs(fits) > _AGREES and not 1 / OFF < factor < OFF:
         what = (
             f"{names[0]} changes {factor:.3g} times as fast as {names[1]} says: "
             "correct the unit of one of them, or dt"
@@ -157,15 +158,15 @@ def _agreement(place: Floats, rate: Floats, inside: Flags, dt: float) -> tuple[f
 
 # Sensors that do not say what happens: stuck, coarse, repeated, or called by another one's name.
 
-LONG = 30  # rows of the same value
+_LONG = 30  # rows of the same value
 FINE = (
     0.01  # share of rows with the value of the row before, up to which a sensor never stands still by itself
 )
 JUMP = 3.0  # times the largest of a hundred usual changes: what a coarse sensor does when it comes loose
 AS_USUAL = 0.25  # of the usual movement: what others do meanwhile
-MUCH = 0.05  # share of the rows
+_MUCH = 0.05  # share of the rows
 FEW_LEVELS = 16
-REPEATED = 0.01  # share of the rows
+_REPEATED = 0.01  # share of the rows
 MOST_SENSOR_ROWS = 1_000_000
 
 
@@ -188,13 +189,13 @@ def check_sensors(log: Log, task: Task) -> Iterator[Finding]:
 def _stuck(name: str, values: Floats, others: Floats, episodes: Ints) -> Iterator[Finding]:
     begins, lengths = _runs(values, episodes)
     changes = np.abs(np.diff(values))
-    short = np.repeat(lengths < LONG, lengths)[1:]
+    short = np.repeat(lengths < _LONG, lengths)[1:]
     fine = np.mean(changes[short] == 0) < FINE if short.any() else True
     large = JUMP * np.quantile(changes[short], 0.99) if short.any() else 0.0
     ends = begins + lengths
     jumps = np.append(np.where(episodes[1:] == episodes[:-1], changes, 0.0), 0.0)[ends - 1]
-    loose = (jumps > large) | ((ends == len(values)) & (lengths > MUCH * len(values)))
-    long = np.flatnonzero((lengths >= LONG) & (fine | loose))
+    loose = (jumps > large) | ((ends == len(values)) & (lengths > _MUCH * len(values)))
+    long = np.flatnonzero((lengths >= _LONG) & (fine | loose))
     usual = _movement(others) if len(long) else np.zeros(0)
     stuck = [k for k in long if _moving(others[begins[k] : ends[k]], usual)]
     if not stuck:
@@ -206,7 +207,7 @@ def _stuck(name: str, values: Floats, others: Floats, episodes: Ints) -> Iterato
         "was stuck; leave those rows out and begin a new episode after them"
     )
     numbers = {"name": name, "count": count, "first_row": first + 1, "last_row": last}
-    yield Finding("problem" if count > MUCH * len(values) else "warning", "frozen-sensor", what, numbers)
+    yield Finding("problem" if count > _MUCH * len(values) else "warning", "frozen-sensor", what, numbers)
 
 
 def _runs(values: Floats, episodes: Ints) -> tuple[Ints, Ints]:
@@ -241,10 +242,10 @@ def _repeated(rows: Floats, episodes: Ints) -> Iterator[Finding]:
     alone[1:] &= ~same[:-1]
     alone[:-1] &= ~same[1:]
     share = float(alone.mean()) if len(alone) else 0.0
-    if share > REPEATED:
+    if share > _REPEATED:
         what = (
-            f"{100 * share:.2g} % of the rows repeat the row before; drop them if they were logged twice, or "
-            "choose a dt at which all sensors are read anew"
+            f"{rough_percent(share, 2)} of the rows repeat the row before; drop them if they were logged "
+            "twice, or choose a dt at which all sensors are read anew"
         )
         yield Finding("warning", "repeated-rows", what, {"share": share})
 
@@ -258,13 +259,13 @@ FEW_FAILURES = 50
 
 def check(data: Any, task: Task) -> Report:
     """Examines a batch, or any dataframe, one that `Batch` refuses included."""
-    log = prepare(data.to_frame() if isinstance(data, Batch) else data, task)
+    log = prepare_log(data.to_frame() if isinstance(data, Batch) else data, task)
     episodes = int(log.episodes[-1]) + 1 if len(log.episodes) else 0
     transitions = len(log.episodes) - episodes
     failing = count_failing(log.episodes, log.terminal)
     findings = [*log.problems, *log.done]
     if transitions:
-        course = Course.of(log)
+        course = StandardisedLog.of(log)
         excitation = list(check_excitation(log, course, task))
         doubtful = {
             finding.numbers["name"]

@@ -25,7 +25,7 @@ COMMENTS = ("#", "%", "//")
 EMPTY = ("", "NA", "N/A", "#N/A", "n/a", "null", "NULL", "None", "-")
 """Cells that say that there is no value."""
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 # 1,234 may be a thousand or a bit more than one; 0,234 and 12,5 and 1234,5 are clear.
 UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _OTHER = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*|true|false", re.IGNORECASE)
@@ -36,7 +36,7 @@ Records = list[tuple[int, list[str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dialect:
+class CsvDialect:
     separator: str = ","
     """Stands between two cells."""
     decimal_comma: bool = False
@@ -48,11 +48,11 @@ class Dialect:
     line_end: str = "\n"
 
 
-def sniff(text: str) -> Dialect:
+def sniff(text: str) -> CsvDialect:
     """`text`: the first lines of a file, whole ones."""
     line_end = "\r" if "\r" in text and "\n" not in text else "\n"
     lines = [line + "\n" for line in re.split(r"\r\n|\n|\r", text)[:MOST_LINES]]
-    best, dialect = (-1.0, 0, 0), Dialect(line_end=line_end)
+    best, dialect = (-1.0, 0, 0), CsvDialect(line_end=line_end)
     records: Records = []
     for separator in SEPARATORS:
         found = _records(lines, separator)
@@ -62,7 +62,7 @@ def sniff(text: str) -> Dialect:
             score = _score(found, decimal_comma)
             if score > best:
                 best, records = score, found
-                dialect = Dialect(separator=separator, decimal_comma=decimal_comma, line_end=line_end)
+                dialect = CsvDialect(separator=separator, decimal_comma=decimal_comma, line_end=line_end)
     _refuse(records, dialect)
     return _with_header(dialect, records)
 
@@ -71,9 +71,9 @@ def is_value(cell: str, decimal_comma: bool) -> bool:
     """A number, a date, a time or a flag; no name, and no unit."""
     cell = cell.strip()
     number = cell.replace(",", ".", 1) if decimal_comma and "." not in cell else cell
-    if decimal_comma and "." in cell and NUMBER.fullmatch(cell):
+    if decimal_comma and "." in cell and _NUMBER.fullmatch(cell):
         return False
-    return bool(NUMBER.fullmatch(number) or _OTHER.fullmatch(cell))
+    return bool(_NUMBER.fullmatch(number) or _OTHER.fullmatch(cell))
 
 
 def _records(lines: list[str], separator: str) -> Records:
@@ -115,7 +115,7 @@ def _is_row(cells: list[str]) -> bool:
     return 2 * sum(is_value(cell, False) or is_value(cell, True) for cell in filled) > len(filled)
 
 
-def _refuse(records: Records, dialect: Dialect) -> None:
+def _refuse(records: Records, dialect: CsvDialect) -> None:
     """What could mean two things is not guessed."""
     if dialect.decimal_comma and dialect.separator != ";":
         cells = [cell.strip() for _, row in records[1:] for cell in row if "," in cell]
@@ -126,7 +126,7 @@ def _refuse(records: Records, dialect: Dialect) -> None:
             )
 
 
-def _with_header(dialect: Dialect, records: Records) -> Dialect:
+def _with_header(dialect: CsvDialect, records: Records) -> CsvDialect:
     """Skips what stands before the header: rows of another width, and comments."""
     width = _width(records)
     names = []
@@ -141,7 +141,7 @@ def _with_header(dialect: Dialect, records: Records) -> Dialect:
         wide = wide[1:]
     line, _ = wide[0]
     units = len(wide) == 2 and all(_UNIT.fullmatch(cell.strip()) for cell in wide[1][1])
-    return Dialect(
+    return CsvDialect(
         separator=dialect.separator,
         decimal_comma=dialect.decimal_comma,
         skip_lines=line,
@@ -203,7 +203,7 @@ def _read(path: Path, encoding: str) -> "pl.DataFrame":
     return frame
 
 
-def _parse(source: Path | io.BytesIO, dialect: Dialect) -> "pl.DataFrame":
+def _parse(source: Path | io.BytesIO, dialect: CsvDialect) -> "pl.DataFrame":
     import polars as pl
 
     def parse(**options: Any) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from clearloop.data.findings import Report
 from clearloop.data.resampling import REGULAR, USUAL_GAP
 from clearloop.data.survey import Column, Guess, Role, intervals, memory, outward, sensible, time_unit
 from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.numbers import significant
 from clearloop.task.tables import SECONDS
 
 
@@ -108,10 +109,12 @@ def find(text: str, columns: Sequence[Column]) -> Column:
         if len(found) == 1:
             return found[0]
     names = [column.name for column in columns] + [identifier(column.name) for column in columns]
-    raise ClearloopError(f"no column {quoted(text)}{did_you_mean(text, names) or ';'} {listed(columns)}")
+    raise ClearloopError(
+        f"no column {quoted(text)}{did_you_mean(text, names) or ';'} {list_columns(columns)}"
+    )
 
 
-def listed(columns: Sequence[Column]) -> str:
+def list_columns(columns: Sequence[Column]) -> str:
     return "the columns are: " + ", ".join(quoted(column.name) for column in columns[:20])
 
 
@@ -129,10 +132,10 @@ def make_names(columns: Sequence[Column]) -> dict[str, str]:
 
 # From what a log looks like and what a person says about it to all that a task file needs.
 
-MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
-TOLERANCE = 0.02  # of a state's range, where nobody says
+_MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
+_TOLERANCE = 0.02  # of a state's range, where nobody says
 NEARLY_FULL = 90.0  # %
-LEFT = 0.05  # what a reward at the horizon still counts
+_LEFT = 0.05  # what a reward at the horizon still counts
 SUMMED = 10  # steps of the largest error: what the sum of errors is limited to, lest it winds up
 DEFAULT_FILTER = 2.0  # steps
 
@@ -156,11 +159,11 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
     states = wanted(wishes.states, "state")
     if not actions:
         raise ClearloopError(
-            f"cannot tell which column is the action: give --action COLUMN; {listed(columns)}"
+            f"cannot tell which column is the action: give --action COLUMN; {list_columns(columns)}"
         )
     if not states:
         what = "cannot tell which columns are states: give --state COLUMN"
-        raise ClearloopError(f"{what}; {listed(columns)}")
+        raise ClearloopError(f"{what}; {list_columns(columns)}")
     for column in (*states, *external, *actions):
         if column.kind != "number":
             raise ClearloopError(f"column {quoted(column.name)} holds {column.kind}, not numbers")
@@ -179,7 +182,7 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
         raise ClearloopError(f"nothing says what is wanted: give {example}, or a log with a reward column")
     row = spacing[1] if spacing else dt
     seconds = memory(aims or [column.values for column in states]) * row
-    horizon = int(sensible(min(max(3 * seconds / dt, FEWEST_STEPS), MOST_STEPS), 0.1))
+    horizon = int(sensible(min(max(3 * seconds / dt, FEWEST_STEPS), _MOST_STEPS), 0.1))
     return Plan(
         states=planned,
         actions=tuple(_action(column, names[column.name], wishes, actions) for column in actions),
@@ -192,7 +195,7 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
         spacing=spacing,
         memory=seconds,
         horizon=horizon,
-        discount=round(LEFT ** (1 / horizon), 4),
+        discount=round(_LEFT ** (1 / horizon), 4),
         history=2 if aims else 1,
     )
 
@@ -240,7 +243,7 @@ def _states(
     planned = []
     for column in states:
         aim = column.name in setpoints and (not tolerances or column.name in tolerances)
-        usual = sensible(TOLERANCE * (column.high - column.low), 0.3)
+        usual = sensible(_TOLERANCE * (column.high - column.low), 0.3)
         planned.append(
             StatePlan(
                 name=names[column.name],
@@ -309,7 +312,7 @@ def _number(text: str) -> float | None:
 # A plan as a task file with comments, made to be read and edited.
 
 RATE = 0.1  # weight of the action's changes beside an error of one scale
-SLOW = 100  # rows in which nothing much changes, from which on a larger dt is worth a thought
+_SLOW = 100  # rows in which nothing much changes, from which on a larger dt is worth a thought
 
 
 def draft(plan: Plan, name: str, log: str) -> str:
@@ -354,7 +357,7 @@ def _why_history(plan: Plan) -> str:
 
 
 def _advice(plan: Plan) -> Iterator[str]:
-    if plan.memory > SLOW * plan.dt:
+    if plan.memory > _SLOW * plan.dt:
         slower = sensible(plan.memory / 50, 0.3)
         yield f"# The log may be faster than the plant: dt = {_written(slower)} would look as far ahead in"
         yield "# fewer steps, if the controller may act that seldom; [sampling] makes such rows of the log."
@@ -460,5 +463,5 @@ def _text(text: str) -> str:
 
 def _written(value: float) -> str:
     """As short as it is exact, and a float in TOML."""
-    short = float(f"{value:.12g}")
+    short = significant(value, 12)
     return repr(short if abs(short - value) <= 1e-15 * abs(value) else value)

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from clearloop.arrays import Flags, Floats, Ints
-from clearloop.data.causality import Course, Lags, influence, lagged
+from clearloop.data.causality import Lags, StandardisedLog, influence, lagged
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
 from clearloop.expression import variables
+from clearloop.numbers import rough_percent
 from clearloop.task import Task
 from clearloop.task.tables import Action, to_levels
 
@@ -21,11 +22,11 @@ from clearloop.task.tables import Action, to_levels
 # last actions do not.
 
 DETERMINED = 0.99  # share of an action's variance that a law explains
-EXACT = 0.9999  # beyond that nothing is left to learn from, whatever it seems to do
+_EXACT = 0.9999  # beyond that nothing is left to learn from, whatever it seems to do
 ADDED = 0.5  # of what the last actions do not tell: what a law must tell
 WITH_MEMORY = 0.75  # the same, of a law that reads the last action itself: a word of warning, no more
-PAST = 3  # actions
-FEWEST = 10  # rows for each term of a law
+_PAST = 3  # actions
+_FEWEST = 10  # rows for each term of a law
 CLIPPED = (
     0.005  # share of the rows at its smallest or largest value from which on a law counts as clipped there
 )
@@ -34,7 +35,7 @@ MOST_STATES = 6  # for laws with squares and products
 FEW_CHANGES = 20  # of the setpoints: with more of them they are an experiment of their own
 
 
-class Law(NamedTuple):
+class ActionLaw(NamedTuple):
     explained: float
     """share of the action's variance"""
     asked: Floats
@@ -43,8 +44,8 @@ class Law(NamedTuple):
     """enough to refuse a log"""
 
 
-def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
-    rows = course.rows(PAST)
+def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Finding]:
+    rows = course.rows(_PAST)
     values = course.actions[rows, i]
     if not np.any(values):
         return
@@ -54,7 +55,7 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
         return
     numbers = {"name": name, "explained": law.explained}
     causes = "states and setpoints" if course.setpoints.size else "states"
-    size = f"a law of the {causes} explains {100 * law.explained:.4g} % of it"
+    size = f"a law of the {causes} explains {rough_percent(law.explained, 4)} of it"
     changes = int(np.count_nonzero(np.any(np.diff(course.setpoints, axis=0), axis=1)))
     if changes >= FEW_CHANGES and _best(alone, values, rows, course, i) is None:
         what = (
@@ -62,7 +63,7 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
             "a small random signal added to it would tell more"
         )
         yield Finding("warning", "determined-action", what, numbers)
-    elif not law.sure or (law.explained < EXACT and _acts(course, rows, law, i)):
+    elif not law.sure or (law.explained < _EXACT and _acts(course, rows, law, i)):
         what = f"{name} hardly varies independently of the state ({size}): add a larger random signal to it"
         yield Finding("warning", "determined-action", what, numbers)
     else:
@@ -73,10 +74,10 @@ def check_feedback(name: str, i: int, course: Course) -> Iterator[Finding]:
         yield Finding("problem", "determined-action", what, numbers)
 
 
-def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) -> Law | None:
+def _best(causes: Floats, values: Floats, rows: Ints, course: StandardisedLog, i: int) -> ActionLaw | None:
     """The law that determines the action; None if there is none."""
-    own = lagged(course.actions[:, [i]], rows, range(1, 1 + PAST))
-    now, before = causes[rows], lagged(causes, rows, range(1, PAST))
+    own = lagged(course.actions[:, [i]], rows, range(1, 1 + _PAST))
+    now, before = causes[rows], lagged(causes, rows, range(1, _PAST))
     some = causes[:, :MOST_STATES][rows]
     products = np.concatenate([some[:, [j]] * some[:, : j + 1] for j in range(some.shape[1])], axis=1)
     cubes = np.concatenate([products * some[:, [j]] for j in range(some.shape[1])], axis=1)
@@ -89,12 +90,14 @@ def _best(causes: Floats, values: Floats, rows: Ints, course: Course, i: int) ->
     return max(found, key=lambda law: law.explained, default=None)
 
 
-def _determines(law: Law, own: Floats, values: Floats) -> bool:
+def _determines(law: ActionLaw, own: Floats, values: Floats) -> bool:
     """Without noise, a loop's own actions tell the next one: then only an exact law is proof."""
-    return law.explained >= EXACT or (law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED)
+    return law.explained >= _EXACT or (
+        law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED
+    )
 
 
-def _law(terms: Floats, values: Floats) -> Law | None:
+def _law(terms: Floats, values: Floats) -> ActionLaw | None:
     """Linear in its terms, and clipped at the ends of what was done."""
     low, high = values.min(), values.max()
     inside = np.ones(len(values), np.bool_)
@@ -103,22 +106,22 @@ def _law(terms: Floats, values: Floats) -> Law | None:
             inside &= values != end
     if np.mean(inside) <= 1 - AT_THE_ENDS:
         return _switch(terms, values, low, high)
-    if np.count_nonzero(inside) < FEWEST * terms.shape[1]:
+    if np.count_nonzero(inside) < _FEWEST * terms.shape[1]:
         return None
     asked = np.clip(_fitted(terms, values, inside), low, high)
-    return Law(_explained(values, asked), asked)
+    return ActionLaw(_explained(values, asked), asked)
 
 
-def _switch(terms: Floats, values: Floats, low: float, high: float) -> Law | None:
+def _switch(terms: Floats, values: Floats, low: float, high: float) -> ActionLaw | None:
     """One end or the other, by the side of a plane."""
     from sklearn.linear_model import LogisticRegression
 
-    if len(values) < FEWEST * terms.shape[1]:
+    if len(values) < _FEWEST * terms.shape[1]:
         return None
     upper = values > (low + high) / 2
     fit = LogisticRegression(C=1e6, max_iter=200).fit(terms, upper)
     asked = np.where(fit.predict(terms), high, low)
-    return Law(_explained(values, asked), asked)
+    return ActionLaw(_explained(values, asked), asked)
 
 
 def _fitted(terms: Floats, values: Floats, rows: Flags) -> Floats:
@@ -141,13 +144,13 @@ def _added(own: Floats, asked: Floats, values: Floats) -> float:
     return 1 - float(with_law / left) if left > 0 else 0.0
 
 
-def _acts(course: Course, rows: Ints, law: Law, i: int) -> bool:
+def _acts(course: StandardisedLog, rows: Ints, law: ActionLaw, i: int) -> bool:
     """Whether what the law leaves of the action is seen to move a state."""
     asked, rest = np.zeros((len(course), 1)), np.zeros((len(course), 1))
     asked[rows, 0], rest[rows, 0] = law.asked, course.actions[rows, i] - law.asked
     changes = course.states - np.roll(course.states, 1, axis=0)
-    given = [Lags(course.states, range(1, 1 + PAST)), Lags(asked, range(1, 2))]
-    return influence(course, changes, [Lags(rest, range(1, 2))], given, PAST + 1).clear
+    given = [Lags(course.states, range(1, 1 + _PAST)), Lags(asked, range(1, 2))]
+    return influence(course, changes, [Lags(rest, range(1, 2))], given, _PAST + 1).clear
 
 
 BETWEEN = 1e-3  # of a step: what a value differs from the nearest one by, and is no rounding of the log
@@ -158,7 +161,7 @@ NINE_TENTHS = (0.05, 0.95)
 FEWEST_MOVES, FEW_MOVES = 4, 20  # ways through the action's range, up or down
 
 
-def check_excitation(log: Log, course: Course, task: Task) -> Iterator[Finding]:
+def check_excitation(log: Log, course: StandardisedLog, task: Task) -> Iterator[Finding]:
     for name, values in zip(task.state_names, log.states.T, strict=True):
         if _constant(values):
             yield _constant_state(name, task)
@@ -229,7 +232,7 @@ def _saturated(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
         share = float(np.mean(np.abs(values - limit) <= 1e-9 * np.ptp(limits)))
         if share > AT_A_LIMIT:
             what = (
-                f"{name} stands at its limit {limit:g} in {100 * share:.3g} % of the rows; "
+                f"{name} stands at its limit {limit:g} in {rough_percent(share)} of the rows; "
                 "log some minutes in which it varies between its limits"
             )
             yield Finding("problem", "saturated-action", what, {"name": name, "share": share})
@@ -239,7 +242,7 @@ def _narrow(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
     used = float((values.max() / 2 - values.min() / 2) / (np.ptp(limits) / 2))
     if used < NARROW:
         what = (
-            f"{name} uses only {100 * used:.2g} % of its limits, {limits[0]:g} to {limits[1]:g}: "
+            f"{name} uses only {rough_percent(used, 2)} of its limits, {limits[0]:g} to {limits[1]:g}: "
             "check its unit, narrow the limits to what was tried, or log larger moves"
         )
         yield Finding("problem", "narrow-action", what, {"name": name, "used": used})

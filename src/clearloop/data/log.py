@@ -13,6 +13,7 @@ from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.cells import flags, identifier, numbers, seconds
 from clearloop.data.findings import Finding
 from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.numbers import counted, percent
 from clearloop.task import Columns, Task
 
 if TYPE_CHECKING:
@@ -80,9 +81,8 @@ def count_failing(episodes: Ints, terminal: Flags) -> int:
 
 def summarize(transitions: int, episodes: int, failing: int) -> str:
     """`10,000 transitions in 794 episodes, 5.9 % of them failing`"""
-    share = f"{100 * failing / transitions:.1f} %" if failing else "none"
-    plural = "s" * (episodes != 1)
-    return f"{transitions:,} transitions in {episodes:,} episode{plural}, {share} of them failing"
+    share = percent(failing / transitions) if failing else "none"
+    return f"{transitions:,} transitions in {counted(episodes, 'episode')}, {share} of them failing"
 
 
 MOST_COLUMNS_LISTED = 20
@@ -199,7 +199,7 @@ def _disorder(times: Floats, episodes: Ints, name: str) -> list[Finding]:
     backwards = np.flatnonzero((times[1:] < times[:-1]) & ~last_rows(episodes)[:-1]) + 2
     if not len(backwards):
         return []
-    places = f"{len(backwards):,} place{'s' * (len(backwards) > 1)}"
+    places = counted(len(backwards), "place")
     what = f"column {quoted(name)} runs backwards in {places}, first in row {backwards[0]:,}; {SORT}"
     where = {"count": len(backwards), "first_row": int(backwards[0])}
     return [Finding("problem", "unsorted-times", what, where)]

@@ -13,11 +13,12 @@ import numpy as np
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log, first_rows, last_rows, number_runs
+from clearloop.numbers import counted, percent, rough_percent
 from clearloop.task import Task
 
 # Whether rows came at an even pace, and at the task's own.
 
-TOLERANCE = 0.2  # of a step; clocks that count in milliseconds jitter by a tenth at 100 Hz
+_TOLERANCE = 0.2  # of a step; clocks that count in milliseconds jitter by a tenth at 100 Hz
 MOST_UNEVEN = 0.01  # share of steps
 
 
@@ -46,7 +47,7 @@ def standstill(count: int) -> list[Finding]:
 
 
 def pace(usual: float, dt: float) -> list[Finding]:
-    if abs(usual - dt) <= TOLERANCE * dt:
+    if abs(usual - dt) <= _TOLERANCE * dt:
         return []
     interval = f"rows are {usual:g} s apart{multiple(usual, dt)}"
     message = f"{interval}, but the task says dt = {dt:g} s; {_advice(usual, dt)}"
@@ -56,13 +57,13 @@ def pace(usual: float, dt: float) -> list[Finding]:
 def multiple(usual: float, dt: float) -> str:
     """` (10 dt)` where one is a whole multiple of the other."""
     for factor, said in ((usual / dt, "{} dt"), (dt / usual, "dt/{}")):
-        if 1.5 < factor < 1e6 and abs(factor - round(factor)) <= TOLERANCE * factor / 10:
+        if 1.5 < factor < 1e6 and abs(factor - round(factor)) <= _TOLERANCE * factor / 10:
             return f" ({said.format(f'{round(factor):,}')})"
     return ""
 
 
 def _advice(usual: float, dt: float) -> str:
-    if abs(usual - 1000 * dt) <= TOLERANCE * 1000 * dt:
+    if abs(usual - 1000 * dt) <= _TOLERANCE * 1000 * dt:
         return 'the times seem to be in milliseconds: say time_unit = "ms" in [sampling]'
     if usual > dt:
         return "correct dt: what happened between rows is not in the log"
@@ -70,15 +71,15 @@ def _advice(usual: float, dt: float) -> str:
 
 
 def _unevenness(steps: Floats, usual: float) -> list[Finding]:
-    uneven = np.abs(steps - usual) > TOLERANCE * usual
+    uneven = np.abs(steps - usual) > _TOLERANCE * usual
     share = float(uneven.mean())
     if not share:
         return []
     shortest, longest = float(steps.min()), float(steps.max())
     message = (
-        f"{100 * share:.2g} % of the steps are more than {100 * TOLERANCE:.0f} % off the usual {usual:g} s "
-        f"(from {shortest:g} to {longest:g} s); a [sampling] table in the task file resamples them, and "
-        "splits episodes at gaps"
+        f"{rough_percent(share, 2)} of the steps are more than {percent(_TOLERANCE, 0)} off the usual "
+        f"{usual:g} s (from {shortest:g} to {longest:g} s); a [sampling] table in the task file resamples "
+        "them, and splits episodes at gaps"
     )
     numbers = {"share": share, "interval": usual, "shortest": shortest, "longest": longest}
     return [Finding("warning" if share > MOST_UNEVEN else "note", "uneven-sampling", message, numbers)]
@@ -207,8 +208,7 @@ def in_unit(times: Floats, unit: float) -> Floats:
 def _said_gaps(count: int, gap: float, episodes: int) -> list[Finding]:
     if not count:
         return []
-    what = f"{count:,} gaps of more than {gap:g} s: split there, into {episodes:,} episodes"
-    what = what if count > 1 else f"1 gap of more than {gap:g} s: split there, into {episodes:,} episodes"
+    what = f"{counted(count, 'gap')} of more than {gap:g} s: split there, into {episodes:,} episodes"
     return [Finding("note", "gaps", what, {"count": count, "gap": gap, "episodes": episodes})]
 
 
@@ -218,7 +218,7 @@ def _said(steps: Floats, usual: float, share: float, dt: float) -> list[Finding]
     what = (
         f"rows came {steps.min():g} to {steps.max():g} s apart (usually {usual:g} s{multiple(usual, dt)}, "
         f"largest jitter {jitter:.2g} s): resampled to dt = {dt:g} s, states by linear interpolation, {how}; "
-        f"{100 * share:.3g} % of the rows are interpolated"
+        f"{rough_percent(share)} of the rows are interpolated"
     )
     numbers = {"interval": usual, "jitter": jitter, "interpolated": share, "dt": dt}
     findings = [Finding("note", "resampled", what, numbers), *standstill(int(np.count_nonzero(steps == 0)))]
@@ -237,7 +237,7 @@ def _only_gaps(times: Floats, gap: float, dt: float) -> Finding:
 
 def _coarse(share: float) -> Finding:
     what = (
-        f"{100 * share:.2g} % of the rows have the time of the row before: the clock is too coarse to "
+        f"{rough_percent(share, 2)} of the rows have the time of the row before: the clock is too coarse to "
         "resample by; log fractions of a second, or leave the time column out"
     )
     return Finding("problem", "duplicate-times", what, {"share": share})

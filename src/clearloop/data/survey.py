@@ -10,22 +10,23 @@ import numpy as np
 
 from clearloop.arrays import Floats
 from clearloop.data.cells import Header, numbers, seconds, split_header
+from clearloop.numbers import significant
 from clearloop.task.tables import SECONDS
 
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_ROWS = 1_000_000  # that are looked at
-MOST_STEPS = 1_000  # from the smallest to the largest whole number, up to which they are worth a word
+_MOST_ROWS = 1_000_000  # that are looked at
+_MOST_STEPS = 1_000  # from the smallest to the largest whole number, up to which they are worth a word
 HOLDS = 0.1  # share of rows with a new value, up to which a signal is held for many rows at a time
 
-Kind = Literal["number", "date", "text", "empty"]
+_Kind = Literal["number", "date", "text", "empty"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     name: str
-    kind: Kind
+    kind: _Kind
     values: Floats
     """[rows], NaN where there is none; seconds for dates."""
     low: float
@@ -54,7 +55,7 @@ class Column:
         if self.distinct == 2:
             return self.high - self.low
         whole = bool(np.all(self.values[np.isfinite(self.values)] % 1 == 0))
-        return 1.0 if self.distinct > 2 and whole and self.high - self.low <= MOST_STEPS else None
+        return 1.0 if self.distinct > 2 and whole and self.high - self.low <= _MOST_STEPS else None
 
     @property
     def rising(self) -> bool:
@@ -71,11 +72,11 @@ class Column:
 
 
 def survey(frame: "pl.DataFrame") -> tuple[Column, ...]:
-    return tuple(_column(frame[name]) for name in frame.head(MOST_ROWS).columns)
+    return tuple(_column(frame[name]) for name in frame.head(_MOST_ROWS).columns)
 
 
 def _column(column: "pl.Series") -> Column:
-    column = column.head(MOST_ROWS)
+    column = column.head(_MOST_ROWS)
     kind, values = _values(column)
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
@@ -86,7 +87,7 @@ def _column(column: "pl.Series") -> Column:
     )
 
 
-def _values(column: "pl.Series") -> tuple[Kind, Floats]:
+def _values(column: "pl.Series") -> tuple[_Kind, Floats]:
     may_be_empty = np.ones(len(column), dtype=np.bool_)
     values, faults = numbers(column, may_be_empty)
     if np.isfinite(values).any() and not faults:
@@ -103,14 +104,26 @@ def _values(column: "pl.Series") -> tuple[Kind, Floats]:
 
 Role = Literal["time", "episode", "reward", "terminal", "state", "action", "setpoint", "external", "ignored"]
 
-TIMES = {"time", "t", "timestamp", "date", "datetime", "tempo", "zeit", "temps", "tiempo", "clock", "seconds"}
-EPISODES = {"episode", "run", "trial", "experiment", "segment", "cycle"}
+_TIMES = {
+    "time",
+    "t",
+    "timestamp",
+    "date",
+    "datetime",
+    "tempo",
+    "zeit",
+    "temps",
+    "tiempo",
+    "clock",
+    "seconds",
+}
+_EPISODES = {"episode", "run", "trial", "experiment", "segment", "cycle"}
 TERMINALS = {"terminal", "terminated", "done", "failed", "failure"}
 SETPOINTS = {
     "setpoint", "sp", "target", "reference", "ref", "referencia", "referenz", "soll", "sollwert", "desired",
     "demand", "goal", "consigne", "consigna", "wanted",
 }  # fmt: skip
-OUTSIDE = {"ambient", "outdoor", "outside", "weather", "disturbance", "load", "external"}
+_OUTSIDE = {"ambient", "outdoor", "outside", "weather", "disturbance", "load", "external"}
 NO_USE = {
     "saturation",
     "saturated",
@@ -185,7 +198,7 @@ def _time(columns: Sequence[Column]) -> tuple[Column | None, Role, str]:
         if column.kind == "date":
             return column, "time", "dates"
     for column in columns:
-        if words(column) & TIMES and column.kind == "number" and column.rising:
+        if words(column) & _TIMES and column.kind == "number" and column.rising:
             return column, "time", "named like a time, and rising"
     return None, "time", ""
 
@@ -194,9 +207,9 @@ def _plain(column: Column) -> tuple[Column | None, Role, str]:
     """What a name or an emptiness says at once."""
     named = words(column)
     if column.kind in ("text", "empty", "date"):
-        role: Role = "episode" if named & EPISODES and column.kind == "text" else "ignored"
+        role: Role = "episode" if named & _EPISODES and column.kind == "text" else "ignored"
         return column, role, column.kind if role == "ignored" else "named like one"
-    if named & EPISODES and (column.held or column.constant):
+    if named & _EPISODES and (column.held or column.constant):
         return column, "episode", "named like one, and held"
     if named & TERMINALS and set(column.values[column.values == column.values]) <= {0.0, 1.0}:
         return column, "terminal", "named like one, and a flag"
@@ -204,7 +217,7 @@ def _plain(column: Column) -> tuple[Column | None, Role, str]:
         return column, "reward", "named like one"
     if named & NO_USE:
         return column, "ignored", "named like what a controller need not see"
-    if named & OUTSIDE:
+    if named & _OUTSIDE:
         return column, "external", "named like what comes from outside"
     return None, "ignored", ""
 
@@ -254,7 +267,7 @@ def _state_of(setpoint: Column, states: Sequence[Column]) -> Column | None:
 
 # How fast a log was sampled, and how fast its signals are.
 
-NEARLY = 0.75
+_NEARLY = 0.75
 FORGOTTEN = math.exp(-1)
 MOST_TIMING_ROWS = 50_000  # for the time scale
 EPOCHS = {"ns": 1e17, "us": 1e14, "ms": 1e11}
@@ -281,7 +294,7 @@ def sensible(value: float, tolerance: float = 0.02) -> float:
     if value == 0 or not math.isfinite(value):
         return value
     for digits in range(1, 15):
-        rounded = float(f"{value:.{digits - 1}e}")
+        rounded = significant(value, digits)
         if abs(rounded - value) <= tolerance * abs(value):
             return rounded
     return value
@@ -289,11 +302,11 @@ def sensible(value: float, tolerance: float = 0.02) -> float:
 
 def outward(low: float, high: float) -> tuple[float, float]:
     """Limits of few digits around what was seen; the same in both directions if that is nearly so."""
-    if low < 0 < high and NEARLY * max(-low, high) <= min(-low, high):
+    if low < 0 < high and _NEARLY * max(-low, high) <= min(-low, high):
         low, high = -max(-low, high), max(-low, high)
     unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-300))) / 10
     ends = math.floor(low / unit + 1e-9) * unit, math.ceil(high / unit - 1e-9) * unit
-    return min(float(f"{ends[0]:.12g}"), low), max(float(f"{ends[1]:.12g}"), high)
+    return min(significant(ends[0], 12), low), max(significant(ends[1], 12), high)
 
 
 def memory(signals: Sequence[Floats]) -> float:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller
-from clearloop.diagnosis.response import Law, Stepper, rounded
+from clearloop.diagnosis.response import Law, Stepper
 from clearloop.methods.linear_model import LinearModel
+from clearloop.numbers import json_values
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -80,7 +81,7 @@ def lengthened(slopes: Floats, rows: int) -> Floats:
 
 # Derivatives by central differences, and whether there are any.
 
-DOUBT = 0.01  # share of the steepest slope by which slopes over two step sizes, and to two sides, may differ
+_DOUBT = 0.01  # share of the steepest slope by which slopes over two step sizes, and to two sides, may differ
 
 
 class Slopes(NamedTuple):
@@ -100,7 +101,7 @@ def find_slopes(function: Callable[[Floats], Floats], window: Floats, steps: Flo
     slopes = (up - down) / (2 * sizes)
     bends = np.abs((up - here) - (here - down)) / sizes
     # Slopes of different columns are compared by what they do over their own steps.
-    tolerance = DOUBT * np.abs(slopes * sizes).max(axis=0) + 1e-9 * np.abs(here).max(axis=0) + 1e-300
+    tolerance = _DOUBT * np.abs(slopes * sizes).max(axis=0) + 1e-9 * np.abs(here).max(axis=0) + 1e-300
     doubtful = np.maximum(bends, np.abs(near - slopes)) * sizes > tolerance
     values = np.moveaxis(slopes.reshape(*window.shape, -1), -1, 0)
     return Slopes(values, not doubtful.any())
@@ -108,7 +109,7 @@ def find_slopes(function: Callable[[Floats], Floats], window: Floats, steps: Flo
 
 # Eigenvalues of a loop in discrete time, as an engineer reads them: seconds and damping.
 
-MARGIN = 1e-9  # rounding: an eigenvalue this near to the unit circle is on it
+_MARGIN = 1e-9  # rounding: an eigenvalue this near to the unit circle is on it
 GONE = 1e-6  # a mode that is smaller than this after one step has no time constant that means anything
 
 
@@ -129,8 +130,8 @@ class Mode:
         if abs(value) < GONE:
             return cls(value, None, None, None)
         s = cmath.log(value) / dt
-        lasts = abs(abs(value) - 1) > MARGIN
-        swings = abs(s.imag) * dt > MARGIN
+        lasts = abs(abs(value) - 1) > _MARGIN
+        swings = abs(s.imag) * dt > _MARGIN
         return cls(
             value,
             -1 / s.real if lasts else None,
@@ -141,16 +142,16 @@ class Mode:
     @property
     def inside(self) -> bool:
         """Of the unit circle: it dies out."""
-        return abs(self.value) < 1 - MARGIN
+        return abs(self.value) < 1 - _MARGIN
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "real": rounded(self.value.real),
-            "imaginary": rounded(self.value.imag),
-            "magnitude": rounded(abs(self.value)),
-            "time_constant": rounded(self.time_constant),
-            "damping": rounded(self.damping),
-            "period": rounded(self.period),
+            "real": json_values(self.value.real),
+            "imaginary": json_values(self.value.imag),
+            "magnitude": json_values(abs(self.value)),
+            "time_constant": json_values(self.time_constant),
+            "damping": json_values(self.damping),
+            "period": json_values(self.period),
         }
 
 
@@ -161,11 +162,11 @@ def find_modes(matrix: NDArray[np.float64], dt: float) -> tuple[Mode, ...]:
     return tuple(Mode.of(complex(value), dt) for value in values if value.imag >= 0)
 
 
-SMALL = 1e-5  # of differences, in spreads of the states and half ranges of the actions
-LONG = 0.3  # of those on a surrogate, over which the kinks of its networks average out
+_SMALL = 1e-5  # of differences, in spreads of the states and half ranges of the actions
+_LONG = 0.3  # of those on a surrogate, over which the kinks of its networks average out
 RESTS = 1e-6  # the most that may change in a step, in the same
-FARTHEST = 3.0  # spreads between a setpoint and the place of rest that is taken for its own
-ROUNDS = 30
+_FARTHEST = 3.0  # spreads between a setpoint and the place of rest that is taken for its own
+_ROUNDS = 30
 MOST_MEMORY = 1_000  # remembered numbers; beyond, there are no eigenvalues to speak of
 
 
@@ -220,13 +221,13 @@ class Linearisation:
             "stable": self.stable,
             "at_rest": self.at_rest,
             "smooth": self.smooth,
-            "setpoint": dict(zip(names, rounded(self.aims), strict=True)),
-            "point": dict(zip(names, rounded(self.point), strict=True)),
-            "action": dict(zip(actions, rounded(self.action), strict=True)),
-            "drift": dict(zip(names, rounded(self.drift), strict=True)),
-            "states": rounded(self.states),
-            "actions": rounded(self.actions),
-            "gains": rounded(self.gains),
+            "setpoint": dict(zip(names, json_values(self.aims), strict=True)),
+            "point": dict(zip(names, json_values(self.point), strict=True)),
+            "action": dict(zip(actions, json_values(self.action), strict=True)),
+            "drift": dict(zip(names, json_values(self.drift), strict=True)),
+            "states": json_values(self.states),
+            "actions": json_values(self.actions),
+            "gains": json_values(self.gains),
             "memory": self.memory,
             "modes": [mode.to_dict() for mode in self.modes],
         }
@@ -277,7 +278,7 @@ class _Loop:
         s = len(self.task.states)
         moves, law = (
             self._system_slopes(point),
-            find_slopes(self._act, self._window(point), SMALL * self.sizes),
+            find_slopes(self._act, self._window(point), _SMALL * self.sizes),
         )
         matrix = closed_loop(moves, law.values)
         return Linearisation(
@@ -301,16 +302,16 @@ class _Loop:
         for _ in range(3):  # a law may read what it did before
             aims[s:] = self._act(self._window(aims)[None])[0]
         point = aims
-        for _ in range(ROUNDS):
+        for _ in range(_ROUNDS):
             window = self._window(point)
             left = np.append(self._move(window[None])[0], self._act(window[None])[0]) - point
             if (np.abs(left) <= RESTS * self.sizes).all():
                 return point, True
-            slopes = [self._system_slopes(point), find_slopes(self._act, window, SMALL * self.sizes).values]
+            slopes = [self._system_slopes(point), find_slopes(self._act, window, _SMALL * self.sizes).values]
             jacobian = np.concatenate(slopes).sum(axis=1) - np.eye(len(point))
             scaled = jacobian * self.sizes / self.sizes[:, None]
             point = point - self.sizes * np.linalg.lstsq(scaled, left / self.sizes)[0]
-            if (np.abs(point - aims)[:s] > FARTHEST * self.sizes[:s]).any():
+            if (np.abs(point - aims)[:s] > _FARTHEST * self.sizes[:s]).any():
                 break
         return aims, False
 
@@ -326,7 +327,7 @@ class _Loop:
         return np.asarray(np.mean(each, axis=0))
 
     def _system_slopes(self, point: Floats) -> Floats:
-        step = LONG if self.coarse else SMALL
+        step = _LONG if self.coarse else _SMALL
         return find_slopes(self._move, self._window(point), step * self.sizes).values
 
 
@@ -336,9 +337,9 @@ class _Loop:
 # margin downwards, too. Limits of actions are not in it: margins are for small deviations.
 
 POINTS = 4_000  # frequencies from SLOWEST to the fastest that a sampled loop can show
-SLOWEST = 1e-4  # of the fastest
+_SLOWEST = 1e-4  # of the fastest
 REAL = 1e-2  # the most that an imaginary part may be of a real one to be none
-MOST_STEPS = 20  # of delay that are tried
+_MOST_STEPS = 20  # of delay that are tried
 
 
 @dataclass(frozen=True)
@@ -356,7 +357,7 @@ class Margin:
     """seconds that may be added"""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: rounded(value) for name, value in vars(self).items()}
+        return {name: json_values(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -397,7 +398,7 @@ def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Mar
     modes = find_modes(closed_loop(moves, law), task.dt)
     if not all(mode.inside for mode in modes):
         return Margins(modes, ())
-    frequencies = np.geomspace(SLOWEST, 1.0, POINTS) * np.pi / task.dt
+    frequencies = np.geomspace(_SLOWEST, 1.0, POINTS) * np.pi / task.dt
     responses = loop_gains(moves, law, np.exp(1j * frequencies * task.dt))
     return Margins(
         modes,
@@ -432,7 +433,7 @@ def _bearing(margin: Margin, moves: Floats, law: Floats, action: int, dt: float)
     where a loop still has gain at the fastest frequency, there is none of a fraction of a step.
     """
     most = math.inf if margin.delay is None else margin.delay
-    for steps in range(1, MOST_STEPS + 1):
+    for steps in range(1, _MOST_STEPS + 1):
         if steps * dt > most:
             break
         late = delayed(moves, action, steps)

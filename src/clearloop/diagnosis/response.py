@@ -4,7 +4,6 @@ All are measured against the step itself, from the old setpoint (0 %) to the new
 that stops short of its setpoint does not look settled.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,27 +20,12 @@ from clearloop.evaluation.rollouts import make_system, window
 from clearloop.kernels.engine import roll_out
 from clearloop.kernels.layout import Job
 from clearloop.kernels.rollout import STATE_LIMIT
+from clearloop.numbers import amount, json_values
 from clearloop.plants.plant import fixed_actions, task_window
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from clearloop.task.tables import to_levels
-
-# Numbers for JSON: six digits, which is more than any figure shows, and null for what is no number.
-
-DIGITS = 6
-
-
-def rounded(values: Any) -> Any:
-    """A number, an array, or a list of them, as JSON values."""
-    if hasattr(values, "tolist"):
-        values = values.tolist()
-    if isinstance(values, list | tuple):
-        return [rounded(value) for value in values]
-    if not isinstance(values, float):
-        return values
-    return float(f"{values:.{DIGITS}g}") if math.isfinite(values) else None
-
 
 SHARE = 0.1  # of the start box's extent, or where that has none, of the range in the log
 BAND = 0.05  # of the step: the error that counts as settled
@@ -80,16 +64,17 @@ class StepResponse:
     """[M, T, A]"""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: rounded(value) for name, value in vars(self).items()}
+        return {name: json_values(value) for name, value in vars(self).items()}
+
+    @property
+    def words(self) -> str:
+        """`settles in 3.23 s, overshoot 17.5 %`."""
+        time = self.settling_time
+        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
+        return f"{settled}, overshoot {self.overshoot:.3g} %"
 
     def __repr__(self) -> str:
-        settled = (
-            "does not settle" if self.settling_time is None else f"settles in {self.settling_time:.3g} s"
-        )
-        return (
-            f"step of {self.state} by {self.size:g} {self.unit}".rstrip()
-            + f": {settled}, overshoot {self.overshoot:.3g} %"
-        )
+        return f"step of {self.state} by {amount(self.size, self.unit, 6)}: {self.words}"
 
 
 def step_responses(

@@ -15,11 +15,12 @@ import numpy as np
 from clearloop.arrays import Flags, Floats
 from clearloop.controllers import Controller, encode
 from clearloop.data import Batch
-from clearloop.diagnosis.response import Law, Stepper, begun, moved_on, rounded
+from clearloop.diagnosis.response import Law, Stepper, begun, moved_on
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.evaluation.rollouts import make_job, make_system, window
 from clearloop.kernels.engine import roll_out
+from clearloop.numbers import estimate, json_values, percent, signed_estimate
 from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -35,7 +36,7 @@ class Disturbance(NamedTuple):
     """what the plant gets, as a share of what was chosen"""
 
 
-NOTHING = Disturbance("undisturbed")
+_NOTHING = Disturbance("undisturbed")
 DISTURBANCES = (
     Disturbance("sensor noise 1 %", noise=0.01),
     Disturbance("sensor noise 5 %", noise=0.05),
@@ -70,17 +71,17 @@ class Robustness:
     def to_dict(self) -> dict[str, Any]:
         return {
             "starts": self.starts,
-            "penalty": rounded(self.penalty),
-            "failures": rounded(self.failures),
+            "penalty": json_values(self.penalty),
+            "failures": json_values(self.failures),
             "disturbed": [
-                {name: rounded(value) for name, value in vars(one).items()} for one in self.disturbed
+                {name: json_values(value) for name, value in vars(one).items()} for one in self.disturbed
             ],
         }
 
     def __repr__(self) -> str:
-        lines = [f"undisturbed: penalty {self.penalty:.3f}, {self.failures:.1%} failures"]
+        lines = [f"undisturbed: penalty {estimate(self.penalty)}, {percent(self.failures)} failures"]
         lines += [
-            f"{one.name}: {one.change:+.3f} ± {one.standard_error:.3f}, {one.failures:.1%} failures"
+            f"{one.name}: {signed_estimate(one.change, one.standard_error)}, {percent(one.failures)} failures"
             for one in self.disturbed
         ]
         return "\n".join(lines)
@@ -101,7 +102,7 @@ def disturb(
     law = Law(controller, task, surrogate)
     stepper = Stepper(task, law.aims, surrogate, members)
     noise = spread * rng.standard_normal((task.horizon, *starts.shape))
-    cases = (NOTHING, *disturbances)
+    cases = (_NOTHING, *disturbances)
     runs = [_run(law, stepper, member, starts, noise, cases) for member in range(stepper.members)]
     penalties = np.mean([run[0] for run in runs], axis=0)  # [cases, N]
     failures = np.mean([run[1] for run in runs], axis=(0, 2))
@@ -175,13 +176,13 @@ class StartMap:
         return float(self.failed.mean())
 
     def to_dict(self) -> dict[str, Any]:
-        where = {"axes": {name: rounded(values) for name, values in self.axes.items()}}
+        where = {"axes": {name: json_values(values) for name, values in self.axes.items()}}
         if not self.axes:
-            where |= {"starts": rounded(self.starts)}
+            where |= {"starts": json_values(self.starts)}
         return where | {
-            "lost": rounded(self.lost),
+            "lost": json_values(self.lost),
             "failed": self.failed.astype(int).tolist(),
-            "penalties": rounded(self.penalties),
+            "penalties": json_values(self.penalties),
         }
 
     def __repr__(self) -> str:
@@ -252,15 +253,15 @@ class Coverage:
     def to_dict(self) -> dict[str, Any]:
         return {
             "visited": self.visited,
-            "outside": rounded(self.outside),
-            "courses": rounded(self.courses),
-            "distance": rounded(self.distance),
-            "farthest": rounded(self.farthest),
-            "beyond": dict(zip(self.task.state_names, rounded(self.beyond), strict=True)),
+            "outside": json_values(self.outside),
+            "courses": json_values(self.courses),
+            "distance": json_values(self.distance),
+            "farthest": json_values(self.farthest),
+            "beyond": dict(zip(self.task.state_names, json_values(self.beyond), strict=True)),
         }
 
     def __repr__(self) -> str:
-        return f"{self.outside:.1%} of {self.visited:,} visited states are outside the logged region"
+        return f"{percent(self.outside)} of {self.visited:,} visited states are outside the logged region"
 
 
 class Region:

@@ -11,9 +11,9 @@ from clearloop.data.log import setpoint_rows
 from clearloop.expression import Expression, Variable, evaluate, variables
 from clearloop.task import Task
 
-ROWS = 1_000  # of the log, evenly spaced, that terms are tried on
-SHARE = 0.9  # of them that lie in a term's usual range
-SMALL = 1e-4  # of differences, in spreads
+_ROWS = 1_000  # of the log, evenly spaced, that terms are tried on
+_SHARE = 0.9  # of them that lie in a term's usual range
+_SMALL = 1e-4  # of differences, in spreads
 
 
 class Experience:
@@ -23,7 +23,7 @@ class Experience:
         """`point` [S], `action` [A] and setpoints `aims` [S]: where the loop rests."""
         self.task = task
         s = len(task.states)
-        rows = np.linspace(0, len(batch.states) - 1, min(ROWS, len(batch.states))).astype(np.int64)
+        rows = np.linspace(0, len(batch.states) - 1, min(_ROWS, len(batch.states))).astype(np.int64)
         known = setpoint_rows(task, batch.setpoints, len(batch.states))
         self._logged = {name: batch.states[rows, j] for j, name in enumerate(task.state_names)}
         self._logged |= {
@@ -40,7 +40,7 @@ class Experience:
         rest = {variable: self._at_rest(variable) for variable in variables(formula)}
         found = {}
         for variable, value in rest.items():
-            step = SMALL * self._spread[variable.name]
+            step = _SMALL * self._spread[variable.name]
             up, down = (_evaluated(formula, rest | {variable: value + d}) for d in (step, -step))
             found[variable] = (up - down) / (2 * step)
         return found
@@ -51,7 +51,7 @@ class Experience:
         columns = [self._column(variable) for variable in names]
         rows = zip(*columns, strict=True) if columns else [()]
         values = [_evaluated(formula, dict(zip(names, map(float, row), strict=True))) for row in rows]
-        low, high = np.quantile(values, [(1 - SHARE) / 2, (1 + SHARE) / 2])
+        low, high = np.quantile(values, [(1 - _SHARE) / 2, (1 + _SHARE) / 2])
         return float(low), float(high)
 
     def _at_rest(self, variable: Variable) -> float:

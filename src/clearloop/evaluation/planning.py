@@ -78,7 +78,7 @@ class Swarms:
         return np.take_along_axis(self.best_positions, order[..., None], axis=0)
 
 
-SPEED, SLOW = 0.25, 0.05  # of particles that begin anywhere, and of those that know where; shares of a range
+SPEED, _SLOW = 0.25, 0.05  # of particles that begin anywhere, and of those that know where; shares of a range
 
 
 class Plans(NamedTuple):
@@ -181,7 +181,7 @@ class ModelPilot:
             reach = planner.spread * np.linspace(1.0, 0.1, around)[:, None, None]
             near = np.clip(known[:1] + reach * rng.standard_normal((around, *shape[1:])), 0.0, 1.0)
             positions = np.concatenate([known[:carried], near, positions[:fresh]])
-            velocities[: carried + around] *= SLOW / SPEED
+            velocities[: carried + around] *= _SLOW / SPEED
         return Swarms(positions, velocities, rng)
 
     def _costs(

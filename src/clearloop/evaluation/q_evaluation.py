@@ -19,14 +19,16 @@ from clearloop.controllers import Controller, encode
 from clearloop.data import Batch
 from clearloop.data.log import first_windows
 from clearloop.errors import ClearloopError
+from clearloop.evaluation.rollouts import standard_error_of
 from clearloop.expression import Number
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, Dynamics, Job, Policies
 from clearloop.networks import Training
+from clearloop.numbers import estimate
 from clearloop.plants.plant import empty_networks, lower_judgements
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.programs import lower_ways, unbounded
-from clearloop.surrogate.steps import Steps, judge
+from clearloop.surrogate.steps import Steps, judge_frame
 from clearloop.task import Task
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 # stay the same, while the targets change from iteration to iteration. Targets and answers are shares, from
 # 0 to 1, of what a return can be.
 
-Fit = Callable[[Floats], Floats]
+_Fit = Callable[[Floats], Floats]
 """From targets [n] at the points of the data to the answers [M, m] of M members at the points asked for."""
 
 
@@ -47,12 +49,12 @@ class Approximator(ABC):
     """A frozen dataclass: it is its own configuration."""
 
     @abstractmethod
-    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> Fit:
+    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> _Fit:
         """For data at `points` [n, columns], to be asked at `asked` [m, columns]."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Networks(Approximator):
+class NetworkFits(Approximator):
     """Networks from different first weights; each fit goes on from the last.
 
     Half of them also see the products of what the others see. Where there are no data, the two sorts go on
@@ -103,7 +105,7 @@ class Trees(Approximator):
     regrown: int = 10
     """fits from one growth to the next"""
 
-    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> Fit:
+    def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> _Fit:
         forests = [_Forest(self, points, asked, child) for child in rng.spawn(self.members)]
         return lambda targets: np.stack([forest(targets) for forest in forests])
 
@@ -140,7 +142,7 @@ class _Forest:
 # Logged steps as the tuples (s, a, s′, r) that Eq. (1) of the paper goes through.
 
 
-class Experience(NamedTuple):
+class LoggedSteps(NamedTuple):
     """n steps. s is what a controller can read: the states, then those and the actions of each lag."""
 
     state: Floats
@@ -154,8 +156,8 @@ class Experience(NamedTuple):
     failing: Flags
     """[n] whether it led into failure, where the reward is paid to the end"""
 
-    def some(self, rows: Ints) -> "Experience":
-        return Experience(
+    def some(self, rows: Ints) -> "LoggedSteps":
+        return LoggedSteps(
             self.state[rows], self.action[rows], self.after[rows], self.reward[rows], self.failing[rows]
         )
 
@@ -165,12 +167,12 @@ class Experience(NamedTuple):
         return np.hstack([self.state, self.action])
 
 
-def experience(task: Task, steps: Steps) -> Experience:
+def experience(task: Task, steps: Steps) -> LoggedSteps:
     n_states, width = len(task.states), len(task.scope.names)
     window = steps.window
     state = np.delete(window, np.s_[n_states:width], axis=1)
     after = np.hstack([steps.next, window[:, : window.shape[1] - width]])
-    return Experience(state, window[:, n_states:width], after, steps.reward, steps.failing)
+    return LoggedSteps(state, window[:, n_states:width], after, steps.reward, steps.failing)
 
 
 def as_errors(task: Task, steps: Steps) -> Steps:
@@ -200,7 +202,7 @@ def with_mirror_image(steps: Steps) -> Steps:
     )
 
 
-def total(discount: float, steps: int) -> float:
+def total_discount(discount: float, steps: int) -> float:
     """Σ γᵏ, k = 0 … steps − 1: what a reward of 1 at every step adds up to."""
     return float(steps if discount == 1 else (1 - discount**steps) / (1 - discount))
 
@@ -234,7 +236,7 @@ def _standstill(task: Task, dtype: Any) -> System:
     return System(dynamics, lower_judgements([Number(0.0)], task, dtype), members=1)
 
 
-Progress = Callable[[float], None]
+_Progress = Callable[[float], None]
 """is told the share of the work that is done"""
 
 
@@ -253,8 +255,7 @@ class FittedQ:
     @property
     def standard_error(self) -> float:
         """Over members: what chance did in the fits, not what the batch does not show."""
-        means = self.penalties.mean(axis=1)
-        return float(means.std(ddof=1) / np.sqrt(means.size)) if means.size > 1 else float("nan")
+        return standard_error_of(self.penalties.mean(axis=1))
 
     def to_dict(self) -> dict[str, Any]:
         error = self.standard_error
@@ -269,9 +270,9 @@ class FittedQ:
     @property
     def summary(self) -> str:
         """`penalty   2.952 ± 0.028   (from the batch alone, 1,024 starts)`"""
-        members, starts = self.penalties.shape
-        se = f" ± {self.standard_error:.3f}" if members > 1 else ""
-        return f"penalty   {self.penalty:.3f}{se}   (from the batch alone, {starts:,} starts)"
+        starts = self.penalties.shape[1]
+        penalty = estimate(self.penalty, self.standard_error)
+        return f"penalty   {penalty}   (from the batch alone, {starts:,} starts)"
 
     def __repr__(self) -> str:
         return f"{self.task}: {self.summary}"
@@ -285,7 +286,7 @@ def fitted_q(
     starts: Floats | int = 1024,
     approximator: Approximator | None = None,
     rng: np.random.Generator,
-    progress: Progress | None = None,
+    progress: _Progress | None = None,
 ) -> FittedQ:
     """Evaluate a controller that decides by what it sees, without a plant and without a model.
 
@@ -299,12 +300,14 @@ def fitted_q(
     steps = possible_experience(task, batch, aims[0])
     views = np.concatenate([steps.after, first_view(task, points)])
     asked = asked_points(controller, task, views, aims)
-    fit = (approximator or Networks()).begin(steps.pairs, asked, rng=rng)
+    fit = (approximator or NetworkFits()).begin(steps.pairs, asked, rng=rng)
     returns = iterate(steps, len(asked), fit, task, progress)
     return FittedQ(task.name, -returns[:, len(steps.reward) :])  # Eq. (2)
 
 
-def iterate(steps: Experience, asked: int, fit: Fit, task: Task, progress: Progress | None = None) -> Floats:
+def iterate(
+    steps: LoggedSteps, asked: int, fit: _Fit, task: Task, progress: _Progress | None = None
+) -> Floats:
     """[M, asked] returns of the horizon's steps at the points asked for, the first of them the next ones."""
     n, returns = len(steps.reward), np.zeros((1, asked))
     low, high = bounds(steps, task)
@@ -316,10 +319,10 @@ def iterate(steps: Experience, asked: int, fit: Fit, task: Task, progress: Progr
     return returns
 
 
-def bounds(steps: Experience, task: Task) -> tuple[float, float]:
+def bounds(steps: LoggedSteps, task: Task) -> tuple[float, float]:
     """Of returns: the lowest and the highest reward of the batch, from the first step to the last."""
     low, high = min(0.0, float(steps.reward.min())), max(0.0, float(steps.reward.max()))
-    times = total(task.discount, task.horizon)
+    times = total_discount(task.discount, task.horizon)
     return times * low, times * (high if high > low else 1.0)
 
 
@@ -329,9 +332,9 @@ def asked_points(controller: Controller, task: Task, views: Floats, setpoints: F
     return np.hstack([views, decisions(policies, task, views, setpoints)[0]])
 
 
-def _targets(steps: Experience, goes_on: Floats, discount: float, k: int) -> Floats:
+def _targets(steps: LoggedSteps, goes_on: Floats, discount: float, k: int) -> Floats:
     """[n] of iteration k: r + γ q(s′, π(s′)), q being the mean of the members."""
-    lasting = total(discount, k) * steps.reward
+    lasting = total_discount(discount, k) * steps.reward
     targets: Floats = np.where(steps.failing, lasting, steps.reward + discount * goes_on)
     return targets
 
@@ -349,7 +352,7 @@ def check_memory(controller: Controller, task: Task) -> None:
         )
 
 
-def possible_experience(task: Task, batch: Batch, aims: Floats) -> Experience:
+def possible_experience(task: Task, batch: Batch, aims: Floats) -> LoggedSteps:
     """The batch as if these setpoints [S] had been aimed at; of a symmetric plant with its mirror image."""
     steps = Steps.of(task, batch)
     known = task.reward_expression is not None
@@ -362,7 +365,7 @@ def possible_experience(task: Task, batch: Batch, aims: Floats) -> Experience:
         steps = with_mirror_image(steps)
     if known:
         setpoints = np.tile(aims, (len(steps), 1))
-        reward, _ = judge(task, np.hstack([steps.next, steps.window, setpoints]))
+        reward, _ = judge_frame(task, np.hstack([steps.next, steps.window, setpoints]))
         steps = replace(steps, setpoints=setpoints, reward=reward)
     return experience(task, steps)
 
@@ -394,20 +397,20 @@ def first_view(task: Task, starts: Floats) -> Floats:
 # where B is that of least squares. These weigh a row by what its cross-entropy would: by 1 / (p (1 - p)),
 # where p is the share that the networks found.
 
-ROWS = 3000  # of the batch, at random: more make it slower, and hardly better
-NETWORKS = Networks(members=2)
+_ROWS = 3000  # of the batch, at random: more make it slower, and hardly better
+NETWORK_SETTINGS = NetworkFits(members=2)
 RIDGE = 1e-3  # of the features' mean square: less of it, and errors grow from iteration to iteration
 CAUTION = 0.01  # the least p (1 - p): rows that cost next to nothing do not outweigh all others
 
 
-Features = Callable[[Floats], Floats]
+_Features = Callable[[Floats], Floats]
 """from states and actions [n, columns] to [n, features]"""
 
 
 class LinearQ:
     """Values from the batch alone, of any memoryless controller for the task's own setpoints."""
 
-    def __init__(self, task: Task, steps: Experience, features: Features, shares: Floats) -> None:
+    def __init__(self, task: Task, steps: LoggedSteps, features: _Features, shares: Floats) -> None:
         """`shares` [n]: from 0 to 1, what the networks answer for the steps."""
         self.task, self.steps, self._learned = task, steps, features
         self._setpoints = setpoint_table(task, 1)
@@ -438,12 +441,12 @@ class LinearQ:
         aims = setpoint_table(task, 1)
         steps = possible_experience(task, batch, aims[0])
         asked = asked_points(reference, task, steps.after, aims)
-        rows = rng.permutation(len(steps.reward))[:ROWS]
-        fit = NETWORKS.begin(steps.pairs, np.concatenate([asked, steps.pairs[rows]]), rng=rng)
+        rows = rng.permutation(len(steps.reward))[:_ROWS]
+        fit = NETWORK_SETTINGS.begin(steps.pairs, np.concatenate([asked, steps.pairs[rows]]), rng=rng)
         returns = iterate(steps, len(asked) + len(rows), fit, task)
         low, high = bounds(steps, task)
         shares = (returns[:, len(asked) :].mean(axis=0) - low) / (high - low)
-        return cls(task, steps.some(rows), partial(NETWORKS.features, fit), shares)
+        return cls(task, steps.some(rows), partial(NETWORK_SETTINGS.features, fit), shares)
 
     @property
     def cost(self) -> int:
@@ -474,7 +477,9 @@ class LinearQ:
         discount, matrix = self.task.discount, self.goes_on @ features
         weights = np.zeros(len(matrix))
         for k in range(1, self.task.horizon + 1):
-            weights = self.rewards + total(discount, k) * self.failures + discount * (matrix @ weights)
+            weights = (
+                self.rewards + total_discount(discount, k) * self.failures + discount * (matrix @ weights)
+            )
         return weights
 
     def value(self, controller: Controller, starts: Floats) -> Floats:

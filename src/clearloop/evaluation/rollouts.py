@@ -16,6 +16,7 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
 from clearloop.kernels.engine import Rollout, System, roll_out
 from clearloop.kernels.layout import Job
+from clearloop.numbers import estimate, percent
 from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios, setpoint_table
@@ -85,7 +86,7 @@ def find_scenarios(
 
 # Episodes of planners, which decide step by step: from all starts together, so that one call serves all.
 
-Progress = Callable[[float], None]
+_Progress = Callable[[float], None]
 """is told the share of the work that is done"""
 
 
@@ -96,7 +97,7 @@ def step_through(
     members: Sequence[int] | None = None,
     *,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: _Progress | None = None,
 ) -> Rollout:
     """What the engine would give for one controller, with trajectories: on the plant, or on a surrogate's
     members, one after the other.
@@ -110,7 +111,7 @@ def step_through(
 
 
 def _run(
-    pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: Progress
+    pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: _Progress
 ) -> tuple[Any, ...]:
     """Returns, failures, states, actions and rewards, a row for each start.
 
@@ -173,7 +174,7 @@ def _moved_on(windows: Floats, actions: Floats, states: Floats) -> Floats:
     return np.hstack([states, np.zeros_like(actions), present, windows[:, width:]])[:, : windows.shape[1]]
 
 
-def _part(progress: Progress | None, number: int, parts: int) -> Progress:
+def _part(progress: _Progress | None, number: int, parts: int) -> _Progress:
     """What one of several parts tells."""
 
     def tell(share: float) -> None:
@@ -181,6 +182,11 @@ def _part(progress: Progress | None, number: int, parts: int) -> Progress:
             progress((number + share) / parts)
 
     return tell
+
+
+def standard_error_of(values: Floats) -> float:
+    """The standard error of the mean of `values` [n]; NaN for one value."""
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +207,7 @@ class Evaluation:
     @property
     def standard_error(self) -> float:
         """Over starts, each the mean of its members."""
-        starts = self.penalties.mean(axis=0)
-        return float(starts.std(ddof=1) / np.sqrt(starts.size)) if starts.size > 1 else float("nan")
+        return standard_error_of(self.penalties.mean(axis=0))
 
     @property
     def failures(self) -> float:
@@ -225,9 +230,8 @@ class Evaluation:
 
     def __repr__(self) -> str:
         starts = self.penalties.shape[1]
-        se = f" ± {self.standard_error:.3f}" if starts > 1 else ""
         return (
-            f"penalty {self.penalty:.3f}{se}, {self.failures:.1%} failures "
+            f"penalty {estimate(self.penalty, self.standard_error)}, {percent(self.failures)} failures "
             f"({self.task}, on the {self.on}, {starts:,} starts)"
         )
 
@@ -240,7 +244,7 @@ def evaluate(
     members: Sequence[int] | None = None,
     starts: Scenarios | NDArray[np.float64] | int = 1024,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: _Progress | None = None,
 ) -> Evaluation:
     """Score a controller in double precision on the plant, or on a surrogate: all `members`, or some.
 

@@ -12,17 +12,18 @@ from clearloop.controllers.pid import Loop, Loops
 from clearloop.data import Batch
 from clearloop.data.excitation import DETERMINED
 from clearloop.errors import ClearloopError
-from clearloop.explanation.fitting import PARTS, ROUNDING, Target, fit, make_target, parts_of, price
-from clearloop.explanation.signals import Signals, Structure, Term
-from clearloop.explanation.trials import LONGEST, Candidate, Past, Trials, look_back, simplest
-from clearloop.expression import Variable, parse, significant, substitute, to_text, variables
+from clearloop.explanation.fitting import PARTS, ROUNDING, FitTarget, fit, make_target, parts_of, price
+from clearloop.explanation.signals import Regressor, Signals, Structure
+from clearloop.explanation.trials import MOST_SUMMED, LawCandidate, Past, Trials, look_back, simplest
+from clearloop.expression import Variable, parse, substitute, to_text, variables
 from clearloop.expression.nodes import READ_LIMIT
+from clearloop.numbers import careful_percent, counted, significant
 from clearloop.task import Task
 from clearloop.task.tables import MOST_STEPS_BACK
 
 # A law with its gains, and how much of the action it explains: of what was logged, in time held out.
 
-NAMES = {"": "linear", "i": "PI", "d": "PD", "di": "PID"}
+_NAMES = {"": "linear", "i": "PI", "d": "PD", "di": "PID"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class Law:
     """Eq. (a) of `structure.py`, in units of the log and seconds."""
 
     structure: Structure
-    terms: tuple[Term, ...]
+    terms: tuple[Regressor, ...]
     gains: Floats
     """[k]"""
     errors: Floats
@@ -48,14 +49,14 @@ class Law:
         return kind_of(self.terms)
 
 
-def kind_of(terms: tuple[Term, ...]) -> str:
+def kind_of(terms: tuple[Regressor, ...]) -> str:
     kinds = {term.kind for term in terms}
     if "formula" in kinds:
         return "equation"
-    return NAMES["d" * ("rate" in kinds) + "i" * ("sum" in kinds)]
+    return _NAMES["d" * ("rate" in kinds) + "i" * ("sum" in kinds)]
 
 
-def find_law(signals: Signals, target: Target, candidate: Candidate) -> tuple[Law, Floats]:
+def find_law(signals: Signals, target: FitTarget, candidate: LawCandidate) -> tuple[Law, Floats]:
     """With gains from all rows; and [n] what it asks for, within limits. A constant must be worth it."""
     laws = [_fitted(signals, target, candidate, constant) for constant in _constants(candidate.structure)]
     worth = 1 + price(int(np.count_nonzero(signals.chosen)))
@@ -69,7 +70,9 @@ def _constants(structure: Structure) -> tuple[bool, ...]:
     return (True, False) if structure.constant else (False,)
 
 
-def _fitted(signals: Signals, target: Target, candidate: Candidate, constant: bool) -> tuple[Law, Floats]:
+def _fitted(
+    signals: Signals, target: FitTarget, candidate: LawCandidate, constant: bool
+) -> tuple[Law, Floats]:
     structure, terms, rows = candidate.structure, candidate.terms, signals.chosen
     columns = [structure.column(term, signals, target.saturated) for term in terms]
     features = np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
@@ -95,7 +98,7 @@ def _fitted(signals: Signals, target: Target, candidate: Candidate, constant: bo
     return found, target.clip(law(features, groups))
 
 
-def _windows(candidate: Candidate, names: Sequence[str]) -> dict[str, int]:
+def _windows(candidate: LawCandidate, names: Sequence[str]) -> dict[str, int]:
     sizes = dict(zip(names, candidate.structure.windows or (), strict=False))
     return {term.state: sizes[term.state] for term in candidate.terms if term.kind == "sum"}
 
@@ -108,29 +111,20 @@ def _explained(values: Floats, predicted: Floats) -> float:
 
 # Laws in words and numbers that people compare with their own.
 
-DIGITS = 4
-
-
-def percent(share: float) -> str:
-    """`99.8 %`; with as many digits as it takes not to say 100 or 0 of what is neither."""
-    for digits in range(1, 7):
-        margin = 0.5 * 10.0 ** -(digits + 2)
-        if margin <= share < 1 - margin:
-            return f"{100 * share:.{digits}f} %"
-    return "100 %" if share > 0.5 else "0 %"
+_DIGITS = 4
 
 
 def formula(law: Law) -> str:
     """`6*theta + 1.8*rate(theta)`."""
     lag = f"[t-{law.structure.delay}]" if law.structure.delay else ""
     products = [
-        f"{gain:.{DIGITS}g}*{name_of(term)}{lag}" for term, gain in zip(law.terms, law.gains, strict=True)
+        f"{gain:.{_DIGITS}g}*{name_of(term)}{lag}" for term, gain in zip(law.terms, law.gains, strict=True)
     ]
-    constant = [f"{law.constant:.{DIGITS}g}"] if law.constant or not products else []
+    constant = [f"{law.constant:.{_DIGITS}g}"] if law.constant or not products else []
     return " + ".join([*products, *constant]).replace("+ -", "- ")
 
 
-def name_of(term: Term) -> str:
+def name_of(term: Regressor) -> str:
     """`rate(theta)`."""
     if term.kind == "sum":
         return f"integral({term.state})"
@@ -149,8 +143,8 @@ class StandardForm(NamedTuple):
 
     def __str__(self) -> str:
         times = [("Ti", self.ti), ("Td", self.td)]
-        said = [f"{name} = {value:.{DIGITS}g} s" for name, value in times if value is not None]
-        return f"{self.state}: " + ", ".join([f"Kp = {self.kp:.{DIGITS}g}", *said])
+        said = [f"{name} = {value:.{_DIGITS}g} s" for name, value in times if value is not None]
+        return f"{self.state}: " + ", ".join([f"Kp = {self.kp:.{_DIGITS}g}", *said])
 
 
 def standard_forms(law: Law) -> Iterator[StandardForm]:
@@ -168,7 +162,7 @@ def notes(law: Law, dt: float) -> Iterator[str]:
     if "rate" in kinds:
         of = "value - setpoint" if form.of_error else "the value alone"
         tau = (
-            f"filtered with a time constant of {seconds(form.pole, dt):.3g} s"
+            f"filtered with a time constant of {time_constant_of(form.pole, dt):.3g} s"
             if form.pole
             else "not filtered"
         )
@@ -176,10 +170,10 @@ def notes(law: Law, dt: float) -> Iterator[str]:
     if "sum" in kinds:
         yield f"integrals, in seconds, run {_span(law, dt)}"
     if form.delay:
-        yield f"the law reads what was observed {form.delay} step{'s' * (form.delay > 1)} before"
+        yield f"the law reads what was observed {counted(form.delay, 'step')} before"
 
 
-def seconds(pole: float, dt: float) -> float:
+def time_constant_of(pole: float, dt: float) -> float:
     """The time constant of a filter, τ = a dt / (1 − a): backward Euler."""
     return pole * dt / (1 - pole)
 
@@ -195,7 +189,7 @@ def _span(law: Law, dt: float) -> str:
 Chosen = Literal["law", "random", "planned", "constant"]
 RANDOM = 0.05  # of an action: what a law explains of chance is less
 ADDS = 0.05  # of what an action's own past leaves: what a law must explain of it
-CERTAIN = 1e-6  # of an action: a law that leaves less needs no other proof
+_CERTAIN = 1e-6  # of an action: a law that leaves less needs no other proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +210,7 @@ class Account:
     def chosen(self) -> Chosen:
         """By a law of the states; at random; or planned: held or drifting, whatever the states."""
         left = 1 - self.law.explained
-        if left <= CERTAIN:
+        if left <= _CERTAIN:
             return "law" if self.law.terms else "constant"
         if not self.law.terms or self.law.explained < RANDOM or self.past.added < ADDS:
             return "planned" if self.past.explained >= 0.5 else "random"
@@ -240,13 +234,13 @@ class Account:
             return f"{name} never changes: it is always {law.constant:.6g}."
         if self.chosen == "law":
             kind = f"An {law.kind}" if law.kind == "equation" else f"A {law.kind} law"
-            return f"{kind} explains {percent(law.explained)} of {name}."
+            return f"{kind} explains {careful_percent(law.explained)} of {name}."
         if self.chosen == "random":
             best = max(share for _, share in self.tried)
-            return f"The actions look random: no law explains more than {percent(best)} of {name}."
+            return f"The actions look random: no law explains more than {careful_percent(best)} of {name}."
         return (
             "The actions look random and held, or planned: no law of the states adds to what "
-            f"the actions before already tell of {name} ({percent(self.past.explained)})."
+            f"the actions before already tell of {name} ({careful_percent(self.past.explained)})."
         )
 
     @property
@@ -256,7 +250,7 @@ class Account:
             return f"Nothing tells what {self.action} does: log some minutes in which it varies."
         if self.chosen != "law":
             return f"All of {self.action} varies independently of the states: that is good to learn from."
-        beside = f"Beside the law, {percent(self.independent)} of {self.action} varies by itself: "
+        beside = f"Beside the law, {careful_percent(self.independent)} of {self.action} varies by itself: "
         if self.enough:
             return beside + "enough to learn what it does."
         return beside + "too little to learn what it does; log some minutes with a small random signal added."
@@ -265,7 +259,7 @@ class Account:
         """The law's terms, their gains and standard errors, ready for a table."""
         numbers = zip(self.law.terms, self.law.gains, self.law.errors, strict=True)
         return [
-            (f"    {name_of(term)}", f"{gain:.{DIGITS}g}", f"{error:.2g}") for term, gain, error in numbers
+            (f"    {name_of(term)}", f"{gain:.{_DIGITS}g}", f"{error:.2g}") for term, gain, error in numbers
         ]
 
     def loops(self) -> list[StandardForm]:
@@ -306,7 +300,7 @@ class Account:
             "standard_form": [loop._asdict() for loop in self.loops()],
             "delay": form.delay,
             "rate_of": "error" if form.of_error else "value",
-            "filter_seconds": seconds(form.pole, self.dt) if form.pole else 0.0,
+            "filter_seconds": time_constant_of(form.pole, self.dt) if form.pole else 0.0,
             "windows": law.windows,
         }
 
@@ -328,7 +322,7 @@ RECURSIVE_DIGITS = 12  # a small difference of large gains is what counts there
 
 
 @dataclass(frozen=True)
-class Sum:
+class WeightedSum:
     """constant + Σ gain · formula."""
 
     constant: float
@@ -356,8 +350,8 @@ class Restarted:
     action: str
     states: tuple[str, ...]
     steps: int
-    first: Sum
-    later: Sum
+    first: WeightedSum
+    later: WeightedSum
 
     def __str__(self) -> str:
         rest = [f"{_lagged(one, self.steps)} == {_lagged(one, self.steps - 1)}" for one in self.states]
@@ -365,7 +359,7 @@ class Restarted:
         return f"if({unmoved}, {self.first}, {self.later})"
 
 
-def write(
+def write_law(
     task: Task, laws: Mapping[str, Law | float], longest: int, moving: Sequence[str], name: str
 ) -> Controller:
     """A law or a constant for each action. `longest`: rows of an episode; `moving`: setpoints that change."""
@@ -373,7 +367,7 @@ def write(
     if all(loops.values()):
         return PID(name=name, outputs={action: found for action, found in loops.items() if found})
     found = {action: _formula(law, task, action) for action, law in laws.items()}
-    rows = {action: one.gains for action, one in found.items() if isinstance(one, Sum) and one.linear}
+    rows = {action: one.gains for action, one in found.items() if isinstance(one, WeightedSum) and one.linear}
     if len(rows) == len(found):
         return Linear(name=name, gains=rows)
     return Equation(name=name, outputs={action: str(one) for action, one in found.items()})
@@ -393,16 +387,16 @@ def _loops(law: Law | float, task: Task, longest: int, moving: Sequence[str]) ->
     for name in task.state_names:
         kp, ki, kd = (-kinds.get((kind, name), 0.0) for kind in ("value", "sum", "rate"))
         if kp or ki or kd:
-            window = law.windows.get(name, 1) or min(max(longest, task.horizon), LONGEST)
+            window = law.windows.get(name, 1) or min(max(longest, task.horizon), MOST_SUMMED)
             gains = {"kp": _short(kp), "ki": _short(ki * task.dt), "kd": _short(kd / task.dt)}
             loops.append(Loop(input=name, **gains, window=window))
     return Loops(bias=_short(law.constant), loops=tuple(loops))
 
 
-def _formula(law: Law | float, task: Task, action: str) -> "Sum | Restarted":
+def _formula(law: Law | float, task: Task, action: str) -> "WeightedSum | Restarted":
     """Eq. (b) where the law has a filter or sums, and then its first steps by Eq. (a)."""
     if isinstance(law, float):
-        return Sum(_short(law), {})
+        return WeightedSum(_short(law), {})
     dt, kinds = task.dt, {term.kind for term in law.terms}
     pole = _short(law.structure.pole or 0.0) if "rate" in kinds else 0.0
     smooth, add = np.array([1.0, -pole][: 1 + bool(pole)]), np.array([1.0, -1.0][: 1 + ("sum" in kinds)])
@@ -431,11 +425,11 @@ def _formula(law: Law | float, task: Task, action: str) -> "Sum | Restarted":
     return Restarted(action, summed, steps, _rounded(law.constant, first, WRITTEN_DIGITS), later)
 
 
-def _rounded(constant: float, gains: Mapping[str, float], digits: int) -> Sum:
-    return Sum(_short(constant), {name: _short(gain, digits) for name, gain in gains.items() if gain})
+def _rounded(constant: float, gains: Mapping[str, float], digits: int) -> WeightedSum:
+    return WeightedSum(_short(constant), {name: _short(gain, digits) for name, gain in gains.items() if gain})
 
 
-def _add(gains: dict[str, float], term: Term, taps: Floats, delay: int) -> None:
+def _add(gains: dict[str, float], term: Regressor, taps: Floats, delay: int) -> None:
     """Each tap of a filter at its lag."""
     for lag, gain in enumerate(taps, delay):
         if lag > MOST_STEPS_BACK and gain:
@@ -466,10 +460,10 @@ def _short(number: float, digits: int = WRITTEN_DIGITS) -> float:
     return significant(number, digits) + 0.0  # no -0.0
 
 
-NONE = Candidate(Structure(), (), 0.0, 1.0, 1.0)  # a law of no terms
-PLAIN, MUCH = 0.9, 0.2  # a law that explains this share needs no rest that lasts to be better by that much
-FEWEST = 50  # rows with an action
-LONGEST_NAME = 200  # characters
+_NONE = LawCandidate(Structure(), (), 0.0, 1.0, 1.0)  # a law of no terms
+_PLAIN, _MUCH = 0.9, 0.2  # a law that explains this share needs no rest that lasts to be better by that much
+_FEWEST = 50  # rows with an action
+_LONGEST_NAME = 200  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,9 +485,9 @@ class Explanation:
         if not any(account.chosen in ("law", "constant") for account in self.accounts):
             raise ClearloopError(f"there is no law to write: {self.verdict}")
         laws = {a.action: a.law if a.chosen == "law" else a.mean for a in self.accounts}
-        shares = ", ".join(f"{percent(a.law.explained)} of {a.action}" for a in self.accounts)
-        name = f"as logged; explains {shares}"[:LONGEST_NAME]
-        return write(self.task, laws, self.longest, self.moving, name).for_task(self.task)
+        shares = ", ".join(f"{careful_percent(a.law.explained)} of {a.action}" for a in self.accounts)
+        name = f"as logged; explains {shares}"[:_LONGEST_NAME]
+        return write_law(self.task, laws, self.longest, self.moving, name).for_task(self.task)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -508,8 +502,8 @@ def explain(task: Task, batch: Batch) -> Explanation:
     """From the batch alone. Every share is of rows that the law was not fitted to."""
     signals = Signals.of(task, batch)
     rows = np.count_nonzero(signals.chosen)
-    if rows < FEWEST:
-        what = f"only {rows} rows have an action: at least {FEWEST} are needed to tell how it was chosen"
+    if rows < _FEWEST:
+        what = f"only {rows} rows have an action: at least {_FEWEST} are needed to tell how it was chosen"
         raise ClearloopError(f"{what}; log more")
     actions = np.clip(batch.actions, -READ_LIMIT, READ_LIMIT)
     targets = [
@@ -524,13 +518,13 @@ def explain(task: Task, batch: Batch) -> Explanation:
     )
 
 
-def _account(signals: Signals, target: Target) -> Account:
+def _account(signals: Signals, target: FitTarget) -> Account:
     known = target.values[signals.chosen]
     if not np.ptp(known):
-        law = replace(find_law(signals, target, NONE)[0], constant=float(known[0]))
+        law = replace(find_law(signals, target, _NONE)[0], constant=float(known[0]))
         return Account(target.name, law, Past(1.0, 0.0), float(known[0]), 0.0, (), signals.task.dt)
     trials = Trials(signals, target)
-    found = [NONE, *trials.candidates()]
+    found = [_NONE, *trials.candidates()]
     law, asked = _best(signals, target, found, trials.rows)
     return Account(
         action=target.name,
@@ -543,22 +537,26 @@ def _account(signals: Signals, target: Target) -> Account:
     )
 
 
-def _best(signals: Signals, target: Target, found: Sequence[Candidate], rows: int) -> tuple[Law, Floats]:
+def _best(
+    signals: Signals, target: FitTarget, found: Sequence[LawCandidate], rows: int
+) -> tuple[Law, Floats]:
     """The law to believe, and [n] what it asks for. `rows`: of the trials."""
     best = simplest(found, rows)
     law, asked = find_law(signals, target, best)
-    if best.lasting and law.explained < PLAIN - MUCH:  # the rest would be large: is there no law without it?
+    if (
+        best.lasting and law.explained < _PLAIN - _MUCH
+    ):  # the rest would be large: is there no law without it?
         plain = simplest([replace(one, lasting=0.0, unexplained=one.plain) for one in found], rows)
         again, then = find_law(signals, target, plain)
-        if again.explained > max(PLAIN, law.explained + MUCH):
+        if again.explained > max(_PLAIN, law.explained + _MUCH):
             return again, then
     return law, asked
 
 
-def _tried(trials: Trials, candidates: Iterable[Candidate]) -> tuple[tuple[str, float], ...]:
+def _tried(trials: Trials, candidates: Iterable[LawCandidate]) -> tuple[tuple[str, float], ...]:
     """The share that the best law of each kind explains, in the rows of the trials."""
-    whole = Candidate(Structure(), tuple(Structure().terms(trials.signals)), 0.0, 1.0, 1.0)
-    kinds: dict[str, list[Candidate]] = {"linear": [whole]}
+    whole = LawCandidate(Structure(), tuple(Structure().terms(trials.signals)), 0.0, 1.0, 1.0)
+    kinds: dict[str, list[LawCandidate]] = {"linear": [whole]}
     for candidate in candidates:
         if candidate.terms:
             kinds.setdefault(kind_of(candidate.terms), []).append(candidate)

@@ -18,11 +18,11 @@ from clearloop.explanation.signals import Signals
 
 PARTS = 5
 LASTING = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.999)  # values of ρ
-DOUBT = 1.02  # on what is left, where ρ is not 0: other gains with another ρ often do nearly as well
-NEGLIGIBLE = 0.002  # of the unexplained
-MOST_TERMS = 12  # of which every choice is tried
+_DOUBT = 1.02  # on what is left, where ρ is not 0: other gains with another ρ often do nearly as well
+_NEGLIGIBLE = 0.002  # of the unexplained
+_MOST_TERMS = 12  # of which every choice is tried
 ROUNDING = 1e-9  # of the variance, or of the range
-COLLINEAR = 1e-5  # of the largest variance: directions in which terms hardly differ are not used
+_COLLINEAR = 1e-5  # of the largest variance: directions in which terms hardly differ are not used
 
 
 def price(rows: int, lasting: float = 0.0) -> float:
@@ -31,7 +31,7 @@ def price(rows: int, lasting: float = 0.0) -> float:
     A number without meaning explains ln(n) / n of what is left at the most (Schwarz 1978); twice is safe.
     Where the rest lasts, its rho is a guess, and numbers make up for that: they must explain more.
     """
-    return max(DOUBT - 1 if lasting else NEGLIGIBLE, 2 * float(np.log(rows)) / rows)
+    return max(_DOUBT - 1 if lasting else _NEGLIGIBLE, 2 * float(np.log(rows)) / rows)
 
 
 def parts_of(signals: Signals) -> Ints:
@@ -82,13 +82,13 @@ class Moments:
         rows, columns = choices[..., None], choices[:, None, :]
         train, test = self.train[..., rows, columns], self.test[..., rows, columns]
         with_action = self.train[..., choices, -1]
-        inverse = np.linalg.pinv(train, rcond=COLLINEAR, hermitian=True)
+        inverse = np.linalg.pinv(train, rcond=_COLLINEAR, hermitian=True)
         gains = np.einsum("rfcij,rfcj->rfci", inverse, with_action)
         left = self.test[..., -1, -1, None] - 2 * np.einsum(
             "rfci,rfci->rfc", self.test[..., choices, -1], gains
         )
         left += np.einsum("rfci,rfcij,rfcj->rfc", gains, test, gains)
-        doubt = np.where(np.array(self.lastings) > 0, DOUBT, 1.0)[:, None]
+        doubt = np.where(np.array(self.lastings) > 0, _DOUBT, 1.0)[:, None]
         shares: Floats = doubt * np.maximum(left.sum(axis=1), 0.0) / self.spread
         return shares
 
@@ -104,7 +104,7 @@ class Moments:
         rho = self.lastings[int(self.left(terms).argmin())]
         best = self.at([rho])
         kept = list(terms)
-        while len(kept) > MOST_TERMS:
+        while len(kept) > _MOST_TERMS:
             rests = np.array([[other for other in kept if other != term] for term in kept])
             kept = rests[best.left_by(rests)[0].argmin()].tolist()
         found: list[tuple[float, list[int]]] = []
@@ -120,7 +120,7 @@ def cost(unexplained: float, numbers: int, rows: int, lasting: float) -> float:
     return (unexplained + ROUNDING) * (1 + price(rows, lasting)) ** numbers
 
 
-def measure(now: Floats, before: Floats | None, ends: Ints, groups: Ints | None) -> Moments:
+def measure_moments(now: Floats, before: Floats | None, ends: Ints, groups: Ints | None) -> Moments:
     """Terms and, last, the action, [k + 1, n] each: in some rows, and in the rows before these.
 
     `ends`: [F] where each part ends, as the rows of a part stand together. `before` is None where nothing can
@@ -184,16 +184,16 @@ def _by_group(z: Floats, slices: Sequence[slice], groups: Ints) -> tuple[Floats,
 # the fit is repeated until it agrees with itself: expectation–maximisation for a censored normal (Tobin
 # 1958).
 
-REPEATED = 0.002  # share of the rows that stand at the same extreme value, so that it must be a limit
-FEWEST = 5  # such rows; and values between the limits
+_REPEATED = 0.002  # share of the rows that stand at the same extreme value, so that it must be a limit
+_FEWEST = 5  # such rows; and values between the limits
 ALMOST_ALL = 0.95  # of the rows at limits: then, too, they are levels to choose from, and no clipping
-ROUNDS = 200
-AGREES = 1e-3  # of the residual: what may still change from round to round
-FAR = 30.0  # standard deviations, beyond which the tail of a normal is exponential
+_ROUNDS = 200
+_AGREES = 1e-3  # of the residual: what may still change from round to round
+_FAR = 30.0  # standard deviations, beyond which the tail of a normal is exponential
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class FitTarget:
     """An action as it was logged, in n rows."""
 
     name: str
@@ -223,14 +223,14 @@ class Target:
         return np.clip(values, self.low, self.high)
 
 
-def make_target(name: str, values: Floats, signals: Signals, limits: Floats) -> Target:
+def make_target(name: str, values: Floats, signals: Signals, limits: Floats) -> FitTarget:
     """Finds the limits: the task's, where the log keeps them; or an extreme at which it often stands."""
     known = values[signals.chosen]
     values = np.where(signals.chosen, values, np.nan)
     low, high = (_limit(sign * known, sign * end) * sign for sign, end in zip((-1, 1), limits, strict=True))
-    target = Target(name, values, low, high, signals.age == 0)
+    target = FitTarget(name, values, low, high, signals.age == 0)
     free = known[~target.saturated[signals.chosen]]
-    if len(free) < (1 - ALMOST_ALL) * len(known) or len(np.unique(free)) < FEWEST:
+    if len(free) < (1 - ALMOST_ALL) * len(known) or len(np.unique(free)) < _FEWEST:
         return replace(target, low=-np.inf, high=np.inf)
     return target
 
@@ -239,7 +239,7 @@ def _limit(known: Floats, limit: float) -> float:
     """The upper one."""
     top = float(known.max())
     often = np.count_nonzero(known == top)
-    if often >= max(FEWEST, REPEATED * len(known)):
+    if often >= max(_FEWEST, _REPEATED * len(known)):
         return top
     return limit if top <= limit else np.inf
 
@@ -257,7 +257,7 @@ class Fit:
         return asked if groups is None else asked + self.constants[groups]
 
 
-def fit(features: Floats, target: Target, rows: Flags, groups: Ints | None, lasting: float) -> Fit:
+def fit(features: Floats, target: FitTarget, rows: Flags, groups: Ints | None, lasting: float) -> Fit:
     """By least squares over some rows [n]; those at limits count as the law explains them.
 
     `lasting`: ρ of what is not from the law, v[t] = ρ v[t-1] + w[t]; then w² is made small.
@@ -272,13 +272,13 @@ def fit(features: Floats, target: Target, rows: Flags, groups: Ints | None, last
     filled = y.copy()
     variance = float(np.mean((y - law(features, groups))[free] ** 2))
     floor = (ROUNDING * float(np.abs(y[rows]).max())) ** 2
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         asked = law(features, groups)
         filled[at], doubt = _expected(asked[at], side[at], limit, variance)
         law = squares(filled)
         after = law(features, groups)
         variance = (float(np.sum((filled - after)[rows] ** 2)) + float(doubt.sum())) / np.count_nonzero(rows)
-        if np.mean((after - asked)[rows] ** 2) <= AGREES**2 * variance + floor:
+        if np.mean((after - asked)[rows] ** 2) <= _AGREES**2 * variance + floor:
             break
     return law
 
@@ -288,10 +288,10 @@ def _expected(asked: Floats, side: Ints, limit: Floats, variance: float) -> tupl
     from scipy.special import log_ndtr
 
     deviation = max(np.sqrt(variance), np.finfo(np.float64).tiny)
-    z = np.clip(side * (limit - asked) / deviation, -FAR, 1 / ROUNDING)  # how far the limit is from the law
-    near = np.minimum(z, FAR)
+    z = np.clip(side * (limit - asked) / deviation, -_FAR, 1 / ROUNDING)  # how far the limit is from the law
+    near = np.minimum(z, _FAR)
     hazard = np.exp(-0.5 * near**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(-near))
-    hazard = np.where(z < FAR, hazard, z + 1 / np.maximum(z, FAR))
+    hazard = np.where(z < _FAR, hazard, z + 1 / np.maximum(z, _FAR))
     doubt = variance * np.clip(1 + z * hazard - hazard**2, 0.0, 1.0)
     return asked + side * deviation * hazard, doubt
 
@@ -299,7 +299,9 @@ def _expected(asked: Floats, side: Ints, limit: Floats, variance: float) -> tupl
 class _Squares:
     """Least squares with the same terms, over the same rows, for many targets."""
 
-    def __init__(self, x: Floats, target: Target, rows: Flags, groups: Ints | None, lasting: float) -> None:
+    def __init__(
+        self, x: Floats, target: FitTarget, rows: Flags, groups: Ints | None, lasting: float
+    ) -> None:
         self._x, self._lasting = x, lasting
         self._all = np.flatnonzero(rows)
         follows = rows & ~target.begins & np.append(False, rows[:-1])
@@ -310,7 +312,7 @@ class _Squares:
         sizes = np.sqrt(np.mean(changes**2, axis=0)) if len(changes) else np.ones(x.shape[1])
         self._sizes = np.where(sizes > 0, sizes, 1.0)
         self._terms = changes / self._sizes
-        self._inverse = np.linalg.pinv(self._terms.T @ self._terms, rcond=COLLINEAR, hermitian=True)
+        self._inverse = np.linalg.pinv(self._terms.T @ self._terms, rcond=_COLLINEAR, hermitian=True)
 
     def _changes(self, values: Floats) -> Floats:
         """z[t] − ρ z[t-1]"""

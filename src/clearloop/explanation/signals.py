@@ -95,9 +95,9 @@ class Signals:
 
 # Terms of equations: functions and products of errors, in the formula language.
 
-FUNCTIONS = ("{}**2", "{}**3", "abs({})", "sign({})", "sin({})", "cos({})")
+_FUNCTIONS = ("{}**2", "{}**3", "abs({})", "sign({})", "sin({})", "cos({})")
 FACTORS = ("{}", "abs({})", "sin({})", "cos({})")
-MOST_NAMES = 12  # in products of two
+_MOST_NAMES = 12  # in products of two
 MOST_FACTORED = 4  # in products of functions
 
 _MEANINGS: dict[str, Callable[..., Any]] = {
@@ -110,10 +110,10 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
 }
 
 
-def formulas(names: Sequence[str]) -> list[str]:
+def feature_formulas(names: Sequence[str]) -> list[str]:
     """Names, the more important first; products of many would be too many."""
-    singles = [function.format(name) for name in names[:MOST_NAMES] for function in FUNCTIONS]
-    products = [f"{a}*{b}" for a, b in combinations(names[:MOST_NAMES], 2)]
+    singles = [function.format(name) for name in names[:_MOST_NAMES] for function in _FUNCTIONS]
+    products = [f"{a}*{b}" for a, b in combinations(names[:_MOST_NAMES], 2)]
     factors = [[factor.format(name) for factor in FACTORS] for name in names[:MOST_FACTORED]]
     within = [f"{a}*{b}" for same in factors for a, b in combinations(same, 2)]
     across = [f"{a}*{b}" for one, other in combinations(factors, 2) for a in one for b in other]
@@ -140,12 +140,12 @@ def values_of(formula: str, signals: Signals) -> Floats:
 # Eq. (a): action[t] = c + Σ (Kp x + Kr setpoint + Ki ∫x + Kd ẋ)[t − delay], x = value − setpoint, with
 # ∫x = dt Σ x over a window of rows, ẋ = d/dt of x or of the value, d[t] = a d[t-1] + (1 − a) (x[t] − x[t-1]).
 
-Kind = Literal["value", "setpoint", "sum", "rate", "formula"]
+_Kind = Literal["value", "setpoint", "sum", "rate", "formula"]
 
 
 @dataclass(frozen=True)
-class Term:
-    kind: Kind
+class Regressor:
+    kind: _Kind
     state: str
     """whose value, setpoint, sum or rate it is; of a formula: the formula, in errors"""
 
@@ -174,18 +174,18 @@ class Structure:
         """With sums that begin at 0 there is none: no controller file could hold it."""
         return self.windows is None or self.continued
 
-    def terms(self, signals: Signals) -> list[Term]:
+    def terms(self, signals: Signals) -> list[Regressor]:
         """All that a law of this form may add up."""
         names = np.array(signals.task.state_names)
-        kinds: list[tuple[Kind, list[str]]] = [
+        kinds: list[tuple[_Kind, list[str]]] = [
             ("value", list(names)),
             ("setpoint", list(names[signals.moving])),
             ("sum", list(names) if self.windows is not None else []),
             ("rate", list(names) if self.pole is not None else []),
         ]
-        return [Term(kind, str(name)) for kind, there in kinds for name in there]
+        return [Regressor(kind, str(name)) for kind, there in kinds for name in there]
 
-    def relevant(self, term: Term, signals: Signals) -> "Structure":
+    def relevant(self, term: Regressor, signals: Signals) -> "Structure":
         """Only what this term depends on, so that its column is not computed again."""
         if term.kind == "sum":
             names = signals.task.state_names
@@ -196,7 +196,7 @@ class Structure:
             return replace(self, windows=None, paused=False, continued=False)
         return Structure(delay=self.delay)
 
-    def column(self, term: Term, signals: Signals, saturated: Flags) -> Floats:
+    def column(self, term: Regressor, signals: Signals, saturated: Flags) -> Floats:
         """[n] one term, in units of its state, times or per second. `saturated`: rows at a limit."""
         if term.kind == "formula":
             return signals.delayed(values_of(term.state, signals), self.delay)

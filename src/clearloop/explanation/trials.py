@@ -9,40 +9,40 @@ from functools import lru_cache, partial
 import numpy as np
 
 from clearloop.arrays import Floats, Ints
-from clearloop.explanation.fitting import PARTS, Moments, Target, by_part, cost, measure
-from clearloop.explanation.signals import Signals, Structure, Term, formulas
+from clearloop.explanation.fitting import PARTS, FitTarget, Moments, by_part, cost, measure_moments
+from clearloop.explanation.signals import Regressor, Signals, Structure, feature_formulas
 
 # The rows on which forms of law are compared: not more than it takes.
 
-MOST_ROWS = 20_000  # more would not change the choice
+_MOST_ROWS = 20_000  # more would not change the choice
 
 
-def some_episodes(signals: Signals, target: Target) -> tuple[Signals, Target]:
+def some_episodes(signals: Signals, target: FitTarget) -> tuple[Signals, FitTarget]:
     """Episodes from all over the log, as many as are needed."""
     count = int(signals.episodes[-1]) + 1
-    wanted = min(count, max(PARTS, -(-MOST_ROWS * count // len(signals.episodes))))
+    wanted = min(count, max(PARTS, -(-_MOST_ROWS * count // len(signals.episodes))))
     some, rows = signals.of_episodes(np.linspace(0, count - 1, wanted).round().astype(np.int64))
     return some, replace(target, values=target.values[rows], begins=target.begins[rows])
 
 
-def usable_rows(signals: Signals, target: Target) -> tuple[Ints, bool]:
+def usable_rows(signals: Signals, target: FitTarget) -> tuple[Ints, bool]:
     """Rows that are not at a limit; if that leaves most, only those whose row before is not either."""
     free = signals.chosen & ~target.saturated
     follows = free & ~target.begins & np.append(False, free[:-1])
     enough = 2 * np.count_nonzero(follows) >= np.count_nonzero(free)
     rows = np.flatnonzero(follows if enough else free)
-    return rows[:: max(1, -(-len(rows) // MOST_ROWS))], bool(enough)
+    return rows[:: max(1, -(-len(rows) // _MOST_ROWS))], bool(enough)
 
 
 # Forms of law with their terms, and which of them to believe.
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LawCandidate:
     """A form of law, with the terms that are worth their place."""
 
     structure: Structure
-    terms: tuple[Term, ...]
+    terms: tuple[Regressor, ...]
     lasting: float
     """rho of what is not from the law"""
     unexplained: float
@@ -68,15 +68,17 @@ class Candidate:
         return len(kinds) + kinds.count("formula") + windows + sum(map(bool, flags))
 
 
-def judged(structure: Structure, terms: Sequence[Term], kept: Sequence[int], moments: Moments) -> Candidate:
+def judged(
+    structure: Structure, terms: Sequence[Regressor], kept: Sequence[int], moments: Moments
+) -> LawCandidate:
     """With the terms that are kept."""
     left = moments.left(kept)
     best = int(left.argmin())
     chosen = tuple(terms[term] for term in kept)
-    return Candidate(structure, chosen, moments.lastings[best], float(left[best]), float(left[0]))
+    return LawCandidate(structure, chosen, moments.lastings[best], float(left[best]), float(left[0]))
 
 
-def simplest(candidates: Iterable[Candidate], rows: int) -> Candidate:
+def simplest(candidates: Iterable[LawCandidate], rows: int) -> LawCandidate:
     """The one that leaves least, where every number must be worth its place. `rows`: of the trials."""
     return min(candidates, key=lambda one: cost(one.unexplained, one.numbers, rows, one.lasting))
 
@@ -84,19 +86,19 @@ def simplest(candidates: Iterable[Candidate], rows: int) -> Candidate:
 DELAYS = (0, 1, 2)
 FILTERS = range(-2, 8)  # time constants to begin with: these powers of two, in steps
 ROUGH, PRECISE = 0.05, 1e-5  # of a power
-SHORTEST, LONGEST = 8, 10_000  # windows: less is much like a filter, more no controller file holds
-LONG = 200  # rows of an episode, at the mean, so that its own constant biases gains little (Nickell 1981)
+FEWEST_SUMMED, MOST_SUMMED = 8, 10_000  # windows: less is much like a filter, more no controller file holds
+_LONG = 200  # rows of an episode, at the mean, so that its own constant biases gains little (Nickell 1981)
 SWEEPS = 3
 GAIN = 0.999  # of the unexplained that may be left, for another sweep
 MOST_ADDED = 8  # terms of an equation, beside the linear ones
-WORTH = 0.97  # of the unexplained, what must at most be left with another such term
-EXACT = 1e-8  # unexplained: then there is no need to look further
+_WORTH = 0.97  # of the unexplained, what must at most be left with another such term
+_EXACT = 1e-8  # unexplained: then there is no need to look further
 
 
 class Trials:
     """Tries forms of law on the rows of one action that are not at a limit."""
 
-    def __init__(self, signals: Signals, target: Target) -> None:
+    def __init__(self, signals: Signals, target: FitTarget) -> None:
         self.signals, self.target = some_episodes(signals, target)
         rows, self._lasting = usable_rows(self.signals, self.target)
         self._rows, self._ends = by_part(rows, self.signals)
@@ -110,27 +112,27 @@ class Trials:
         """How many are used."""
         return len(self._rows)
 
-    def _make_column(self, structure: Structure, term: Term) -> Floats:
+    def _make_column(self, structure: Structure, term: Regressor) -> Floats:
         """[2, n] in the rows that are used, and in the rows before these."""
         return self._pick(structure.column(term, self.signals, self.target.saturated))
 
     def _pick(self, values: Floats) -> Floats:
         return np.stack([values[self._rows], values[self._rows - 1]])
 
-    def _measure(self, structure: Structure, terms: Iterable[Term]) -> Moments:
+    def _measure(self, structure: Structure, terms: Iterable[Regressor]) -> Moments:
         columns = [self._column(structure.relevant(term, self.signals), term) for term in terms]
         now, before = np.stack([*columns, self._pick(self.target.values)], axis=1)
         groups = self._episodes if structure.continued else np.zeros_like(self._episodes)
         constant = groups if structure.constant else None
         lasting = self._lasting and not structure.continued  # constants of episodes are what lasts
-        return measure(now, before if lasting else None, self._ends, constant)
+        return measure_moments(now, before if lasting else None, self._ends, constant)
 
-    def _judge(self, structure: Structure, terms: tuple[Term, ...] = ()) -> float:
+    def _judge(self, structure: Structure, terms: tuple[Regressor, ...] = ()) -> float:
         """By all terms of the form, or by some."""
         terms = terms or tuple(structure.terms(self.signals))
         return self._measure(structure, terms).unexplained(range(len(terms)))
 
-    def _candidate(self, structure: Structure) -> Candidate:
+    def _candidate(self, structure: Structure) -> LawCandidate:
         """The best law of a form, without idle terms, which blur the filter."""
         best = self._pruned(structure)
         if structure.pole and best.consistent:
@@ -138,46 +140,46 @@ class Trials:
             return min(again, best, key=_left)
         return best
 
-    def _pruned(self, structure: Structure) -> Candidate:
+    def _pruned(self, structure: Structure) -> LawCandidate:
         terms = structure.terms(self.signals)
         moments = self._measure(structure, terms)
         return judged(structure, terms, moments.prune(range(len(terms))), moments)
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[LawCandidate]:
         """From linear laws to those with sums and filtered derivatives; nothing more after an exact one."""
         full = (0,) * len(self.signals.task.states)
         found = [self._candidate(Structure(delay=delay)) for delay in DELAYS]
         linear = min(found, key=_left)
         forms = Structure(pole=0.0), Structure(windows=full), Structure(windows=full, pole=0.0)
         for form in forms:
-            if min(found, key=_left).unexplained > EXACT:
+            if min(found, key=_left).unexplained > _EXACT:
                 found += [self._candidate(refined) for refined in self._refined(form)]
         best = min(found, key=_left)
-        if best.unexplained > EXACT:
+        if best.unexplained > _EXACT:
             found += [self._equation(linear), *self._windowed(best)]
         return [candidate for candidate in found if candidate.consistent]
 
-    def _equation(self, linear: Candidate) -> Candidate:
+    def _equation(self, linear: LawCandidate) -> LawCandidate:
         """Functions and products, one after the other, as long as each is worth it."""
         structure = linear.structure
         values = structure.terms(self.signals)
         names = dict.fromkeys(term.state for term in (*linear.terms, *values))
-        terms = [*values, *(Term("formula", formula) for formula in formulas(list(names)))]
+        terms = [*values, *(Regressor("formula", formula) for formula in feature_formulas(list(names)))]
         moments = self._measure(structure, terms).at((0.0, linear.lasting))
         kept = [terms.index(term) for term in linear.terms]
         left = moments.unexplained(kept)
         for _ in range(MOST_ADDED):
             more = [[*kept, term] for term in range(len(terms)) if term not in kept]
             lefts = [moments.unexplained(some) for some in more]
-            if min(lefts) > WORTH * left:
+            if min(lefts) > _WORTH * left:
                 break
             left, kept = min(lefts), more[int(np.argmin(lefts))]
         return judged(structure, terms, moments.prune(kept), moments)
 
-    def _windowed(self, best: Candidate) -> Iterator[Candidate]:
+    def _windowed(self, best: LawCandidate) -> Iterator[LawCandidate]:
         count, delay = len(self.signals.task.states), best.structure.delay
-        most = min(LONGEST, int(self.longest / 1.5))
-        sizes = [2**power for power in range(3, 14) if SHORTEST <= 2**power <= most]
+        most = min(MOST_SUMMED, int(self.longest / 1.5))
+        sizes = [2**power for power in range(3, 14) if FEWEST_SUMMED <= 2**power <= most]
         for pole in (None, 0.0):
             if sizes:
                 forms = [Structure(delay=delay, windows=(size,) * count, pole=pole) for size in sizes]
@@ -211,12 +213,12 @@ class Trials:
         if any(form.windows or ()):
             yield from (partial(self._windows, state) for state in range(len(form.windows or ())))
         elif form.windows is not None:
-            if len(self.signals.first) >= LONG * (int(self.signals.episodes[-1]) + 1):
+            if len(self.signals.first) >= _LONG * (int(self.signals.episodes[-1]) + 1):
                 yield lambda form: [replace(form, continued=not form.continued)]
             if self.target.saturated.any():
                 yield lambda form: [replace(form, paused=not form.paused)]
 
-    def _filters(self, form: Structure, terms: tuple[Term, ...] = ()) -> list[Structure]:
+    def _filters(self, form: Structure, terms: tuple[Regressor, ...] = ()) -> list[Structure]:
         """Time constants from a grid, then around the best of them; for all terms, or for those of a law."""
 
         def of(power: float) -> Structure:
@@ -233,14 +235,14 @@ class Trials:
 
     def _windows(self, state: int, form: Structure) -> list[Structure]:
         """Wider or narrower by half, then by less, then by single steps."""
-        windows, most = form.windows or (), min(LONGEST, self.longest)
+        windows, most = form.windows or (), min(MOST_SUMMED, self.longest)
 
         def of(size: int) -> Structure:
             return replace(form, windows=(*windows[:state], size, *windows[state + 1 :]))
 
         best, stride = windows[state], max(windows[state] // 2, 1)
         while stride:
-            near = [size for size in (best, best - stride, best + stride) if SHORTEST <= size <= most]
+            near = [size for size in (best, best - stride, best + stride) if FEWEST_SUMMED <= size <= most]
             better = min(near, key=lambda size: self._unexplained(of(size)))
             stride = stride // 2 if better == best else stride
             best = better
@@ -252,7 +254,7 @@ def _pole(steps: float) -> float:
     return float(steps / (1 + steps))
 
 
-def _left(candidate: Candidate) -> float:
+def _left(candidate: LawCandidate) -> float:
     return candidate.unexplained
 
 
@@ -261,7 +263,7 @@ def _left(candidate: Candidate) -> float:
 # Actions that are held, or drift, move the plant, so that its states go with them: a law of the states then
 # seems to explain what was planned or random. But it adds nothing to what the last actions already tell.
 
-PAST = 20, 10, 5  # actions: the more, the longer may a signal have been held to be known as one
+_PAST = 20, 10, 5  # actions: the more, the longer may a signal have been held to be known as one
 ENOUGH = 10  # rows for each of them
 
 
@@ -273,27 +275,27 @@ class Past:
     """share of the rest that goes when the law's action, now and before, is known too"""
 
 
-def look_back(signals: Signals, target: Target, asked: Floats) -> Past:
+def look_back(signals: Signals, target: FitTarget, asked: Floats) -> Past:
     """`asked`: [n] the law's action."""
-    for steps in PAST:
+    for steps in _PAST:
         rows = _rows_with_past(signals, target, steps)
         if len(rows) >= ENOUGH * steps:
             return _compare(signals, target, asked, rows, steps)
     return Past(0.0, 1.0)  # episodes too short to tell: only the law counts
 
 
-def _rows_with_past(signals: Signals, target: Target, steps: int) -> Ints:
+def _rows_with_past(signals: Signals, target: FitTarget, steps: int) -> Ints:
     known = signals.chosen & ~target.saturated & (signals.age >= steps)
     for back in range(1, steps + 1):
         known[back:] &= signals.chosen[:-back]
     return np.flatnonzero(known)
 
 
-def _compare(signals: Signals, target: Target, asked: Floats, rows: Ints, steps: int) -> Past:
+def _compare(signals: Signals, target: FitTarget, asked: Floats, rows: Ints, steps: int) -> Past:
     rows, ends = by_part(rows, signals)
     past = [target.values[rows - back] for back in range(1, steps + 1)]
     columns = [*past, asked[rows], asked[rows - 1], target.values[rows]]
-    moments = measure(np.stack(columns), None, ends, np.zeros_like(rows))
+    moments = measure_moments(np.stack(columns), None, ends, np.zeros_like(rows))
     if not moments.spread:  # an action that never changes there
         return Past(1.0, 0.0)
     own, both = moments.unexplained(range(steps)), moments.unexplained(range(steps + 2))

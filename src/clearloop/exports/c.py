@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clearloop.controllers.routine import Input, Output, Routine
+from clearloop.controllers.routine import Input, Routine
 from clearloop.exports.lowering import lower
 from clearloop.exports.printer import (
     PLAIN,
@@ -15,11 +15,12 @@ from clearloop.exports.printer import (
     Names,
     Syntax,
     about,
+    body_lines,
     commented,
     folded,
     harmless,
     layer_function,
-    lines,
+    output_words,
     plain_name,
     ring_key,
 )
@@ -170,7 +171,7 @@ atanh acos asin atan cbrt erf erfc hypot ldexp frexp modf scalb logb gamma lgamm
 remainder fdim fma j0 j1 jn y0 y1 yn signgam index isnan isinf isfinite signbit div abs labs
 """
 
-RESERVED = frozenset(_KEYWORDS.split()) | {
+_RESERVED = frozenset(_KEYWORDS.split()) | {
     name + suffix for name in _MATH.split() + _KEYWORDS.split() for suffix in ("", "f", "l")
 }
 
@@ -207,9 +208,9 @@ _SPECIAL = SPECIAL | {
     "log": "log(fmax({0}, <1e-30>))",
 }
 
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=HELPERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=HELPERS, number=_number)
 
-SYNTAX = Syntax(
+_SYNTAX = Syntax(
     let="const real {target} = {value};",
     store="memory->{past}[0] = {value};",
     repeat="if (first) {{ fill(memory->{past}, {count}, memory->{past}[0]); }}",
@@ -236,7 +237,7 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
-class Unit:
+class TranslationUnit:
     """The parts of a C export, so that several can stand in one file."""
 
     prefix: str
@@ -274,17 +275,17 @@ def step_head(name: str) -> str:
     )
 
 
-def helper_text(units: list[Unit]) -> str:
+def helper_text(units: list[TranslationUnit]) -> str:
     """The small functions that some units need, which have the same precision."""
-    names = DIALECT.helpers_in("\n".join(unit.functions for unit in units))
-    return "".join(f"{typed(DIALECT.helpers[name], units[0].precision)}\n" for name in names)
+    names = _DIALECT.helpers_in("\n".join(unit.functions for unit in units))
+    return "".join(f"{typed(_DIALECT.helpers[name], units[0].precision)}\n" for name in names)
 
 
-def c_unit(routine: Routine, name: str, precision: Precision) -> Unit:
-    prefix = Names(RESERVED).give("", name)
-    names = Names({*RESERVED, *DIALECT.helpers, "memory", "input", "output", "first", "k", "row"})
+def c_unit(routine: Routine, name: str, precision: Precision) -> TranslationUnit:
+    prefix = Names(_RESERVED).give("", name)
+    names = Names({*_RESERVED, *_DIALECT.helpers, "memory", "input", "output", "first", "k", "row"})
     environment = Environment(
-        routine=routine, dialect=DIALECT, precision=precision, names=names, ring="memory->{}[{}]"
+        routine=routine, dialect=_DIALECT, precision=precision, names=names, ring="memory->{}[{}]"
     )
     step = list(_step(environment, prefix))
     tables = [folded(table, STEP) for table in environment.tables]
@@ -293,7 +294,7 @@ def c_unit(routine: Routine, name: str, precision: Precision) -> Unit:
     types = "\n".join(_types(environment, prefix))
     things = [*(one.variable for one in routine.inputs), *(one.action for one in routine.outputs)]
     members = {thing: names[thing] for thing in things}
-    return Unit(prefix, types, typed(functions, precision), precision, members)
+    return TranslationUnit(prefix, types, typed(functions, precision), precision, members)
 
 
 def _types(environment: Environment, prefix: str) -> Iterator[str]:
@@ -310,7 +311,7 @@ def _types(environment: Environment, prefix: str) -> Iterator[str]:
         for ring in routine.rings
     ]
     inputs = [(f"{real} {names[one.variable]}", _words(names, one)) for one in routine.observed]
-    outputs = [(f"{real} {names[one.action]}", _range(one)) for one in routine.outputs]
+    outputs = [(f"{real} {names[one.action]}", output_words(one)) for one in routine.outputs]
     yield from _struct(f"{prefix}_input", inputs)
     yield from _struct(f"{prefix}_memory", memory)
     yield from _struct(f"{prefix}_output", outputs)
@@ -320,14 +321,6 @@ def _words(names: Names, one: Input, words: str = "") -> str:
     """What it is called elsewhere, if not the same; its unit."""
     spelled = "" if names[one.variable] == plain_name(one.variable) else str(one.variable)
     return ", ".join(filter(None, (spelled, one.unit, words)))
-
-
-def _range(output: Output) -> str:
-    if output.limits is None:
-        return output.unit
-    low, high = output.limits
-    step = f" in {output.parts} steps" if output.parts else ""
-    return f"{output.unit}, {low:g} to {high:g}{step}".removeprefix(", ")
 
 
 def _struct(name: str, members: list[tuple[str, str]]) -> Iterator[str]:
@@ -367,8 +360,7 @@ def _step(environment: Environment, prefix: str) -> Iterator[str]:
         yield f"{STEP}const int first = !memory->started;\n{STEP}memory->started = 1;"
     for ring in routine.rings:
         yield f"{STEP}shift(memory->{names[ring_key(ring.name)]}, {ring.depth + 1});"
-    body = [text for one in environment.run() for text in lines(one, environment, SYNTAX)]
-    for line in "\n".join(body).splitlines():
+    for line in body_lines(environment, _SYNTAX):
         yield folded(line, STEP)
     yield "}"
 

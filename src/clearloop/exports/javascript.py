@@ -14,10 +14,10 @@ from clearloop.exports.printer import (
     Syntax,
     about,
     ascii_name,
+    body_lines,
     commented,
     folded,
     layer_functions,
-    lines,
     ring_key,
 )
 from clearloop.exports.spans import DOUBLE, Precision
@@ -25,7 +25,7 @@ from clearloop.exports.targets import Files, Order, Target
 
 # The words of JavaScript: operations, the small functions that total ones need, and names that are taken.
 
-RESERVED = frozenset(
+_RESERVED = frozenset(
     """
 abstract arguments await boolean break byte case catch char class const continue debugger default
 delete do double else enum eval export extends false final finally float for function get goto if
@@ -140,9 +140,9 @@ _ACTIVATIONS = {
 }
 _LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network is too large
 
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
 
-SYNTAX = Syntax(
+_SYNTAX = Syntax(
     let="const {target} = {value};",
     store="memory.{past}[0] = {value};",
     repeat="if (first) {{ memory.{past}.fill(memory.{past}[0]); }}",
@@ -162,18 +162,18 @@ SYNTAX = Syntax(
 )
 
 
-STEP = "  "
+_STEP = "  "
 
 
 def javascript(routine: Routine, about: list[str]) -> str:
-    names = Names({*RESERVED, *DIALECT.helpers})
+    names = Names({*_RESERVED, *_DIALECT.helpers})
     environment = Environment(
-        routine=routine, dialect=DIALECT, precision=DOUBLE, names=names, ring="memory.{}[{}]"
+        routine=routine, dialect=_DIALECT, precision=DOUBLE, names=names, ring="memory.{}[{}]"
     )
     act = list(_act(environment))
     tables = [folded(table, "") for table in environment.tables]
     functions = "\n".join([*tables, *[""][: len(tables)], *_reset(environment), "", *act, ""])
-    helpers = "".join(f"{DIALECT.helpers[name]}\n" for name in DIALECT.helpers_in(functions))
+    helpers = "".join(f"{_DIALECT.helpers[name]}\n" for name in _DIALECT.helpers_in(functions))
     comment = "\n".join(commented(about, "//"))
     return f"{comment}\n\n{helpers}{functions}"
 
@@ -196,16 +196,15 @@ def _act(environment: Environment) -> Iterator[str]:
     yield "// One step: from what is observed now to what is to be done."
     yield "export function act(observation, memory, setpoint = {}) {"
     for one in routine.inputs:
-        yield f"{STEP}const {names[one.variable]} = limited({_source(one, names)});"
+        yield f"{_STEP}const {names[one.variable]} = limited({_source(one, names)});"
     if routine.remembers_the_start:
-        yield f"{STEP}const first = !memory.started;\n{STEP}memory.started = true;"
+        yield f"{_STEP}const first = !memory.started;\n{_STEP}memory.started = true;"
     for ring in routine.rings:
-        yield f"{STEP}memory.{names[ring_key(ring.name)]}.copyWithin(1, 0);"
-    body = [text for one in environment.run() for text in lines(one, environment, SYNTAX)]
-    for line in "\n".join(filter(None, body)).splitlines():
-        yield folded(line, STEP)
+        yield f"{_STEP}memory.{names[ring_key(ring.name)]}.copyWithin(1, 0);"
+    for line in body_lines(environment, _SYNTAX):
+        yield folded(line, _STEP)
     answer = ", ".join(f"{_key(one.action.name)}: {names[one.action]}" for one in routine.outputs)
-    yield f"{STEP}return {{ {answer} }};\n}}"
+    yield f"{_STEP}return {{ {answer} }};\n}}"
 
 
 def _key(name: str) -> str:

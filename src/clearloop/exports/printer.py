@@ -27,11 +27,11 @@ from clearloop.controllers.routine import (
     Sum,
     targets,
 )
-from clearloop.exports.spans import Precision, Span, found, of_input, of_number, widened
+from clearloop.exports.spans import Precision, Span, found, of_input, of_number, with_margin
 from clearloop.expression import Expression, Number, Variable, fold
 from clearloop.expression.nodes import AND, ATOM, NEGATION, OR, READ_LIMIT, Operation
 
-COMPARISONS = ("lt", "le", "gt", "ge")
+_COMPARISONS = ("lt", "le", "gt", "ge")
 
 # What most languages write alike. `saturated`, `divided` and so on are functions that they bring along.
 PLAIN = {
@@ -126,7 +126,7 @@ class Printer:
 
     def _call(self, operation: Operation, arguments: Sequence[Piece]) -> Piece:
         name = operation.name
-        if name in COMPARISONS:
+        if name in _COMPARISONS:
             arguments = self._exact(name, *arguments)
         span, special = found(name, [piece.span for piece in arguments], self.precision)
         values = [piece.value for piece in arguments if piece.value is not None]
@@ -172,7 +172,7 @@ def _operands(operation: Operation, pieces: Sequence[Piece]) -> list[str]:
 # Identifiers that a target accepts, made from names that people chose: ASCII, no keywords, no clashes.
 
 DOT_ABOVE = "\u0307"
-LONGEST = 31  # characters that every C99 compiler tells external names apart by
+LONGEST_C_NAME = 31  # characters that every C99 compiler tells external names apart by
 
 
 def ascii_name(text: str) -> str:
@@ -207,11 +207,11 @@ class Names:
     def give(self, thing: Hashable, wish: str) -> str:
         """The identifier of a thing: the wish, made legal and with a number if it is taken."""
         if thing not in self._given:
-            word = base = ascii_name(wish)[:LONGEST].rstrip("_")
+            word = base = ascii_name(wish)[:LONGEST_C_NAME].rstrip("_")
             number = 2
             while self._key(word) in self._taken:
                 end = f"_{number}"
-                word, number = base[: LONGEST - len(end)].rstrip("_") + end, number + 1
+                word, number = base[: LONGEST_C_NAME - len(end)].rstrip("_") + end, number + 1
             self._taken.add(self._key(word))
             self._given[thing] = word
         return self._given[thing]
@@ -303,7 +303,7 @@ class Environment:
                 self.spans[statement.target] = ZERO.hull(*map(self._span, statement.values))
             case Mean():
                 ends = [of_number(value, self.precision) for value in statement.outputs]
-                self.spans[statement.target] = widened(ends[0].hull(*ends), self.precision)
+                self.spans[statement.target] = with_margin(ends[0].hull(*ends), self.precision)
             case Layer():
                 self.spans[statement.target] = self.layer(statement)[0]
             case Best():
@@ -383,7 +383,22 @@ class Syntax:
     answer: str
 
 
-def lines(statement: Statement, environment: Environment, syntax: Syntax) -> Iterator[str]:
+def body_lines(environment: Environment, syntax: Syntax) -> list[str]:
+    """The lines of all statements of a routine, not indented."""
+    texts = [text for one in environment.run() for text in _lines(one, environment, syntax)]
+    return "\n".join(filter(None, texts)).splitlines()
+
+
+def output_words(output: Output) -> str:
+    """The unit of an action, its limits and its steps, for a comment: `N, -10 to 10 in 4 steps`."""
+    if output.limits is None:
+        return output.unit
+    low, high = output.limits
+    steps = f" in {output.parts} steps" if output.parts else ""
+    return f"{output.unit}, {low:g} to {high:g}{steps}".removeprefix(", ")
+
+
+def _lines(statement: Statement, environment: Environment, syntax: Syntax) -> Iterator[str]:
     """One statement; the environment is as before it, and gets the tables of numbers that it needs."""
     names, text, zero = environment.names, environment.text, environment.number(0.0)
     match statement:
@@ -503,7 +518,7 @@ def _output(output: Output, environment: Environment, syntax: Syntax) -> Iterato
 # What stands at the head of every export, and how people's words are made harmless in comments.
 
 WIDTH = 100
-LONGEST_LINE = 2_000  # characters of one line of words; a formula may have 10,000
+_LONGEST_LINE = 2_000  # characters of one line of words; a formula may have 10,000
 _HARMLESS = (("*/", "* /"), ("/*", "/ *"), ("??", "? ?"), ("\\", "/"))  # in C, `??/` and `\` join lines
 
 
@@ -518,7 +533,7 @@ def about(controller: Controller, name: str) -> list[str]:
 
 def harmless(line: str) -> str:
     """A line for a comment in any language: nothing in it ends the comment or goes unseen."""
-    text = "".join(c if c.isprintable() else "?" for c in line[:LONGEST_LINE])
+    text = "".join(c if c.isprintable() else "?" for c in line[:_LONGEST_LINE])
     for bad, good in _HARMLESS:
         while bad in text:
             text = text.replace(bad, good)

@@ -17,10 +17,10 @@ from clearloop.exports.printer import (
     Syntax,
     about,
     ascii_name,
+    body_lines,
     commented,
     folded,
     layer_functions,
-    lines,
     ring_key,
 )
 from clearloop.exports.spans import DOUBLE, Precision
@@ -28,7 +28,7 @@ from clearloop.exports.targets import Files, Order, Target
 
 # The words of Python: operations, the small functions that total ones need, and names that are taken.
 
-RESERVED = (
+_RESERVED = (
     frozenset(dir(builtins))
     | frozenset([*keyword.kwlist, *keyword.softkwlist])
     | {"math", "Memory", "reset", "act", "observation", "memory", "setpoint", "aims", "first", "row"}
@@ -146,9 +146,9 @@ _ACTIVATIONS = {
 }
 _LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network is too large
 
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
 
-SYNTAX = Syntax(
+_SYNTAX = Syntax(
     let="{target} = {value}",
     store="memory.{past}[0] = {value}",
     repeat="if first:\n    memory.{past}[:] = [memory.{past}[0]]*{count}",
@@ -169,14 +169,14 @@ SYNTAX = Syntax(
 
 
 def python(routine: Routine, about: list[str]) -> str:
-    names = Names({*RESERVED, *DIALECT.helpers, "value"})
+    names = Names({*_RESERVED, *_DIALECT.helpers, "value"})
     environment = Environment(
-        routine=routine, dialect=DIALECT, precision=DOUBLE, names=names, ring="memory.{}[{}]"
+        routine=routine, dialect=_DIALECT, precision=DOUBLE, names=names, ring="memory.{}[{}]"
     )
     act = list(_act(environment))
     tables = [_folded(table, "") for table in environment.tables]
     functions = "\n".join([*tables, *["\n"][: len(tables)], *_memory(environment), *act, ""])
-    helpers = "".join(f"{DIALECT.helpers[name]}\n\n" for name in DIALECT.helpers_in(functions))
+    helpers = "".join(f"{_DIALECT.helpers[name]}\n\n" for name in _DIALECT.helpers_in(functions))
     comment = "\n".join(commented(about, "#"))
     return f"{comment}\n\nimport math\n\n\n{helpers}{functions}"
 
@@ -209,8 +209,7 @@ def _act(environment: Environment) -> Iterator[str]:
         yield f"{STEP}first = not memory.started\n{STEP}memory.started = True"
     for ring in routine.rings:
         yield f"{STEP}shift(memory.{names[ring_key(ring.name)]})"
-    body = [text for one in environment.run() for text in lines(one, environment, SYNTAX)]
-    for line in "\n".join(filter(None, body)).splitlines():
+    for line in body_lines(environment, _SYNTAX):
         yield _folded(line, STEP)
     answer = ", ".join(f"{one.action.name!a}: {names[one.action]}" for one in routine.outputs)
     yield f"{STEP}return {{{answer}}}"

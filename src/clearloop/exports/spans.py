@@ -67,7 +67,7 @@ SINGLE = Precision("single", float(np.finfo(np.float32).max), 2.0**-24, 2.0**-15
 PRECISIONS: dict[str, Precision] = {one.name: one for one in (DOUBLE, SINGLE)}
 
 
-MARGIN = 16  # units in the last place that a library's function may be off by, generously
+_MARGIN = 16  # units in the last place that a library's function may be off by, generously
 HALF_TURN = 3.14  # wrap leaves what is below as it is
 
 
@@ -90,13 +90,13 @@ class Span(NamedTuple):
         return Span(min(self.low, *(o.low for o in others)), max(self.high, *(o.high for o in others)))
 
 
-class Found(NamedTuple):
+class FoundSpan(NamedTuple):
     span: Span
     special: bool
     """Whether mathematics alone does not say what the value is: the operation needs its special case."""
 
 
-Rule = Callable[[Sequence[Span], Precision], Found]
+_Rule = Callable[[Sequence[Span], Precision], FoundSpan]
 
 
 def of_number(value: float, precision: Precision) -> Span:
@@ -107,125 +107,125 @@ def of_input(precision: Precision) -> Span:
     return Span(precision.rounded(-READ_LIMIT), precision.rounded(READ_LIMIT))
 
 
-def found(operation: str, spans: Sequence[Span], precision: Precision) -> Found:
+def found(operation: str, spans: Sequence[Span], precision: Precision) -> FoundSpan:
     """The values that an operation gives for arguments from these spans."""
     return _RULES[operation](spans, precision)
 
 
-def widened(span: Span, precision: Precision) -> Span:
+def with_margin(span: Span, precision: Precision) -> Span:
     """With a margin for what libraries differ in."""
-    margin = MARGIN * precision.unit * span.size + precision.tiny
+    margin = _MARGIN * precision.unit * span.size + precision.tiny
     return Span(precision.rounded(span.low - margin), precision.rounded(span.high + margin))
 
 
-def _fitting(ends: Sequence[float], precision: Precision) -> Found:
+def _fitting(ends: Sequence[float], precision: Precision) -> FoundSpan:
     """Results that may be too large for the precision."""
     low, high = min(ends), max(ends)
     over = max(-low, high) > precision.largest
-    return Found(Span(precision.rounded(low), precision.rounded(high)), over)
+    return FoundSpan(Span(precision.rounded(low), precision.rounded(high)), over)
 
 
-def _add(spans: Sequence[Span], precision: Precision) -> Found:
+def _add(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     a, b = spans
     return _fitting([a.low + b.low, a.high + b.high], precision)
 
 
-def _sub(spans: Sequence[Span], precision: Precision) -> Found:
+def _sub(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     a, b = spans
     return _fitting([a.low - b.high, a.high - b.low], precision)
 
 
-def _mul(spans: Sequence[Span], precision: Precision) -> Found:
+def _mul(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     return _fitting([x * y for x, y in product(*spans)], precision)
 
 
-def _div(spans: Sequence[Span], precision: Precision) -> Found:
+def _div(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     if spans[1].has_zero:
-        return Found(_all(precision), True)
+        return FoundSpan(_all(precision), True)
     return _fitting([x / y for x, y in product(*spans)], precision)
 
 
-def _power(spans: Sequence[Span], precision: Precision) -> Found:
+def _power(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     base, exponent = spans
     fixed = exponent.low if exponent.low == exponent.high else 0.5
     if base.low <= 0 and not (fixed >= 1 and fixed.is_integer()):
-        return Found(Span(0.0, precision.largest) if base.low >= 0 else _all(precision), True)
+        return FoundSpan(Span(0.0, precision.largest) if base.low >= 0 else _all(precision), True)
     ends = [nodes.power(x, y) for x, y in product(*spans)] + [0.0] * (base.low <= 0 <= base.high)
     over = max(map(abs, ends)) >= precision.largest
-    wide = widened(_fitting(ends, precision).span, precision)
-    return Found(Span(max(wide.low, 0.0), wide.high) if min(ends) >= 0 else wide, over)
+    wide = with_margin(_fitting(ends, precision).span, precision)
+    return FoundSpan(Span(max(wide.low, 0.0), wide.high) if min(ends) >= 0 else wide, over)
 
 
-def _sqrt(spans: Sequence[Span], precision: Precision) -> Found:
+def _sqrt(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     ends = [nodes.sqrt(end) for end in spans[0]]
-    return Found(_fitting(ends, precision).span, spans[0].low < 0)
+    return FoundSpan(_fitting(ends, precision).span, spans[0].low < 0)
 
 
-def _exp(spans: Sequence[Span], precision: Precision) -> Found:
+def _exp(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     low, high = (nodes.exp(end) for end in spans[0])
-    over = high * (1 + MARGIN * precision.unit) >= precision.largest
-    wide = widened(Span(low, min(high, precision.largest)), precision)
-    return Found(Span(max(wide.low, 0.0), wide.high), over)
+    over = high * (1 + _MARGIN * precision.unit) >= precision.largest
+    wide = with_margin(Span(low, min(high, precision.largest)), precision)
+    return FoundSpan(Span(max(wide.low, 0.0), wide.high), over)
 
 
-def _log(spans: Sequence[Span], precision: Precision) -> Found:
+def _log(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     ends = [nodes.log(end) for end in spans[0]]
     smallest = precision.rounded(SMALLEST_LOGARITHM)
-    return Found(widened(_fitting(ends, precision).span, precision), spans[0].low < smallest)
+    return FoundSpan(with_margin(_fitting(ends, precision).span, precision), spans[0].low < smallest)
 
 
-def _tanh(spans: Sequence[Span], precision: Precision) -> Found:
-    wide = widened(Span(*(math.tanh(end) for end in spans[0])), precision)
-    return Found(Span(max(wide.low, -1.0), min(wide.high, 1.0)), False)
+def _tanh(spans: Sequence[Span], precision: Precision) -> FoundSpan:
+    wide = with_margin(Span(*(math.tanh(end) for end in spans[0])), precision)
+    return FoundSpan(Span(max(wide.low, -1.0), min(wide.high, 1.0)), False)
 
 
-def _neg(spans: Sequence[Span], _: Precision) -> Found:
-    return Found(Span(-spans[0].high, -spans[0].low), False)
+def _neg(spans: Sequence[Span], _: Precision) -> FoundSpan:
+    return FoundSpan(Span(-spans[0].high, -spans[0].low), False)
 
 
-def _abs(spans: Sequence[Span], _: Precision) -> Found:
+def _abs(spans: Sequence[Span], _: Precision) -> FoundSpan:
     x = spans[0]
-    return Found(Span(0.0 if x.has_zero else min(abs(x.low), abs(x.high)), x.size), False)
+    return FoundSpan(Span(0.0 if x.has_zero else min(abs(x.low), abs(x.high)), x.size), False)
 
 
-def _min(spans: Sequence[Span], _: Precision) -> Found:
-    return Found(Span(min(one.low for one in spans), min(one.high for one in spans)), False)
+def _min(spans: Sequence[Span], _: Precision) -> FoundSpan:
+    return FoundSpan(Span(min(one.low for one in spans), min(one.high for one in spans)), False)
 
 
-def _max(spans: Sequence[Span], _: Precision) -> Found:
-    return Found(Span(max(one.low for one in spans), max(one.high for one in spans)), False)
+def _max(spans: Sequence[Span], _: Precision) -> FoundSpan:
+    return FoundSpan(Span(max(one.low for one in spans), max(one.high for one in spans)), False)
 
 
-def _clip(spans: Sequence[Span], precision: Precision) -> Found:
+def _clip(spans: Sequence[Span], precision: Precision) -> FoundSpan:
     x, low, high = spans
     clipped = _min([_max([x, low], precision).span, high], precision).span
-    return Found(clipped, not x.within(low.high, high.low))
+    return FoundSpan(clipped, not x.within(low.high, high.low))
 
 
-def _atan2(spans: Sequence[Span], _: Precision) -> Found:
+def _atan2(spans: Sequence[Span], _: Precision) -> FoundSpan:
     """The sign of a zero decides between −π and π, which it must not."""
     y, x = spans
-    return Found(Span(-3.2, 3.2), y.has_zero and x.low <= 0)
+    return FoundSpan(Span(-3.2, 3.2), y.has_zero and x.low <= 0)
 
 
-def _wrap(spans: Sequence[Span], _: Precision) -> Found:
+def _wrap(spans: Sequence[Span], _: Precision) -> FoundSpan:
     inside = spans[0].within(-HALF_TURN, HALF_TURN)
-    return Found(spans[0] if inside else Span(-3.2, 3.2), not inside)
+    return FoundSpan(spans[0] if inside else Span(-3.2, 3.2), not inside)
 
 
-def _choice(spans: Sequence[Span], _: Precision) -> Found:
-    return Found(spans[1].hull(spans[2]), False)
+def _choice(spans: Sequence[Span], _: Precision) -> FoundSpan:
+    return FoundSpan(spans[1].hull(spans[2]), False)
 
 
 def _all(precision: Precision) -> Span:
     return Span(-precision.largest, precision.largest)
 
 
-def _always(low: float, high: float) -> Rule:
-    return lambda _spans, _precision: Found(Span(low, high), False)
+def _always(low: float, high: float) -> _Rule:
+    return lambda _spans, _precision: FoundSpan(Span(low, high), False)
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, _Rule] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,

@@ -17,7 +17,7 @@ from clearloop.expression.nodes import (
     variables,
 )
 from clearloop.expression.parsing import parse
-from clearloop.expression.printing import significant, to_latex, to_text, to_typst
+from clearloop.expression.printing import to_latex, to_text, to_typst
 from clearloop.expression.simplification import simplify
 from clearloop.expression.symbolic import to_sympy
 

@@ -240,16 +240,16 @@ OPERATIONS: dict[str, Operation] = {
 
 _ALL = OPERATIONS.values()
 BY_OPCODE: dict[int, Operation] = {row.opcode: row for row in _ALL}
-FUNCTIONS: dict[str, Operation] = {row.name: row for row in _ALL if not row.symbol}
+NAMED_FUNCTIONS: dict[str, Operation] = {row.name: row for row in _ALL if not row.symbol}
 PREFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 1}
 INFIX: dict[str, Operation] = {row.symbol: row for row in _ALL if row.symbol and row.arity == 2}
 
-RESERVED = frozenset(FUNCTIONS) | {"and", "or", "not"}
+_RESERVED = frozenset(NAMED_FUNCTIONS) | {"and", "or", "not"}
 
 
 def is_name(text: str) -> bool:
     """Whether a state, an action or a column of this name can be read in a formula."""
-    return text.isidentifier() and text not in RESERVED
+    return text.isidentifier() and text not in _RESERVED
 
 
 def _operation(name: str) -> Operation:
@@ -259,8 +259,8 @@ def _operation(name: str) -> Operation:
 MAX_DEPTH = 200
 MAX_LAG = 1_000_000
 
-Part = Literal["value", "error", "setpoint"]
-T = TypeVar("T")
+VariablePart = Literal["value", "error", "setpoint"]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class Variable:
     """A named quantity, its setpoint or its error; `lag` steps ago, None where no time is written."""
 
     name: str
-    part: Part = "value"
+    part: VariablePart = "value"
     lag: int | None = None
     kind: ClassVar[Kind] = "number"
     depth: ClassVar[int] = 1
@@ -364,11 +364,11 @@ def _words(expression: Expression) -> list[Number | Variable | Operation]:
 
 def fold(
     expression: Expression,
-    leaf: Callable[[Number | Variable], T],
-    call: Callable[[Operation, Sequence[T]], T],
-) -> T:
+    leaf: Callable[[Number | Variable], _T],
+    call: Callable[[Operation, Sequence[_T]], _T],
+) -> _T:
     """Replaces every node by a value, from the leaves up. Nearly all that is done with formulas is a fold."""
-    stack: list[T] = []
+    stack: list[_T] = []
     for node in postorder(expression):
         if isinstance(node, Call):
             first = len(stack) - node.operation.arity

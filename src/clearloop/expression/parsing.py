@@ -8,10 +8,10 @@ from typing import NamedTuple, NoReturn
 from clearloop.errors import quoted
 from clearloop.expression.nodes import (
     COMPARISON,
-    FUNCTIONS,
     INFIX,
     MAX_DEPTH,
     MAX_LAG,
+    NAMED_FUNCTIONS,
     NEGATION,
     OR,
     POWER,
@@ -22,10 +22,11 @@ from clearloop.expression.nodes import (
     Kind,
     Number,
     Operation,
-    Part,
     Variable,
+    VariablePart,
     too_deep,
 )
+from clearloop.numbers import counted
 
 # From text to words: numbers, names and signs, each with its column.
 
@@ -100,7 +101,7 @@ def suggestion(word: str | None) -> str:
 # variable = name [ ".error" | ".setpoint" ] [ "[t]" | "[t-" steps "]" ]
 
 
-_PARTS: dict[str, Part] = {"error": "error", "setpoint": "setpoint"}
+_PARTS: dict[str, VariablePart] = {"error": "error", "setpoint": "setpoint"}
 
 
 def parse(text: str, names: Collection[str] | None = None, *, kind: Kind = "number") -> Expression:
@@ -176,9 +177,9 @@ class _Parser:
         return _call(PREFIX["-"], (operand,), sign.column)
 
     def function(self, name: Token) -> Expression:
-        operation = FUNCTIONS.get(name.text)
+        operation = NAMED_FUNCTIONS.get(name.text)
         if operation is None:
-            nearest = _nearest(name.text.lower(), FUNCTIONS)
+            nearest = _nearest(name.text.lower(), NAMED_FUNCTIONS)
             raise FormulaError(f"unknown function {name}", name.column, nearest)
         arguments: list[_Operand] = []
         while not arguments or self.token.text == ",":
@@ -186,12 +187,12 @@ class _Parser:
             arguments.append(self.expression(OR))
         self.close(")")
         if len(arguments) != operation.arity:
-            wanted = f"{operation.arity} argument{'s' * (operation.arity > 1)}"
+            wanted = counted(operation.arity, "argument")
             raise FormulaError(f"{name} takes {wanted}, found {len(arguments)}", name.column)
         return _call(operation, arguments, name.column)
 
     def variable(self, name: Token) -> Variable:
-        if name.text in FUNCTIONS:
+        if name.text in NAMED_FUNCTIONS:
             self.expected(f"'(' after {name}")
         if self.names is not None and name.text not in self.names:
             raise FormulaError(f"unknown name {name}", name.column, _nearest(name.text, self.names))
@@ -199,7 +200,7 @@ class _Parser:
         lag = self.lag() if self.token.text == "[" else None
         return Variable(name.text, part, lag)
 
-    def part(self) -> Part:
+    def part(self) -> VariablePart:
         self.advance()
         word = self.advance()
         if word.text not in _PARTS:

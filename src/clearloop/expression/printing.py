@@ -61,11 +61,6 @@ def _bracketed(piece: _Piece, precedence: int) -> str:
     return text if binds >= precedence else f"({text})"
 
 
-def significant(value: float, digits: int) -> float:
-    """The number whose text has so many significant digits."""
-    return float(f"{value:.{digits}g}")
-
-
 # How LaTeX and Typst write the same mathematics. What binds how tightly is `typesetting`'s business.
 
 ACCENTS = {"dot": "dot", "ddot": "dot.double", "dddot": "dot.triple", "hat": "hat", "bar": "macron"}

@@ -34,9 +34,9 @@ from clearloop.expression.parsing import parse
 # x/x = 1 here, which fails at 0, and no regrouping of sums and products, which round differently. The right
 # side is never more complex. `0 < 1` is how "always" is written, `1 < 0` is "never".
 
-Law = tuple[str, str]
+Identity = tuple[str, str]
 
-ARITHMETIC: tuple[Law, ...] = (
+ARITHMETIC: tuple[Identity, ...] = (
     ("x + 0", "x"),
     ("0 + x", "x"),
     ("x + x", "2*x"),
@@ -61,7 +61,7 @@ ARITHMETIC: tuple[Law, ...] = (
     ("1**x", "1"),
 )
 
-FUNCTIONS: tuple[Law, ...] = (
+FUNCTION_LAWS: tuple[Identity, ...] = (
     ("abs(abs(x))", "abs(x)"),
     ("abs(sqrt(x))", "sqrt(x)"),
     ("abs(exp(x))", "exp(x)"),
@@ -81,7 +81,7 @@ FUNCTIONS: tuple[Law, ...] = (
     ("clip(clip(x, y, z), y, z)", "clip(x, y, z)"),
 )
 
-CHOICES: tuple[Law, ...] = (
+CHOICES: tuple[Identity, ...] = (
     ("if(p, x, x)", "x"),
     ("if(0 < 1, x, y)", "x"),
     ("if(1 < 0, x, y)", "y"),
@@ -101,7 +101,7 @@ CHOICES: tuple[Law, ...] = (
     ("if(x >= y, y, x)", "min(x, y)"),
 )
 
-LOGIC: tuple[Law, ...] = (
+_LOGIC: tuple[Identity, ...] = (
     ("not not p", "p"),
     ("not (p and q)", "not p or not q"),
     ("not (p or q)", "not p and not q"),
@@ -133,7 +133,7 @@ _COMPARISONS = (
     ("!=", "==", "!="),
 )
 
-COMPARISONS: tuple[Law, ...] = tuple(
+COMPARISON_LAWS: tuple[Identity, ...] = tuple(
     law
     for sign, opposite, mirrored in _COMPARISONS
     for law in (
@@ -147,14 +147,14 @@ COMPARISONS: tuple[Law, ...] = tuple(
     )
 )
 
-NUMBER_LAWS = ARITHMETIC + FUNCTIONS + CHOICES
-CONDITION_LAWS = LOGIC + COMPARISONS
+NUMBER_LAWS = ARITHMETIC + FUNCTION_LAWS + CHOICES
+CONDITION_LAWS = _LOGIC + COMPARISON_LAWS
 
 
 # Laws as patterns: find one in a tree, and write the other side in its place.
 
 Make = Callable[[Operation, tuple[Expression, ...]], Expression]
-Found = dict[str, Expression]
+_Found = dict[str, Expression]
 Head = Operation | type[Number] | type[Variable]
 
 
@@ -195,13 +195,13 @@ class Rewrite:
 
     def apply(self, arguments: tuple[Expression, ...], make: Make) -> Expression | None:
         """The right side for the arguments of the left side's operation, None where they do not match."""
-        found: Found = {}
+        found: _Found = {}
         if _match_all(self.left.arguments, arguments, found):
             return _build(self.right, found, make)
         return None
 
 
-def rewrite(law: Law, kind: Kind) -> Rewrite:
+def rewrite(law: Identity, kind: Kind) -> Rewrite:
     left, right = (_pattern(parse(_readable(side), kind=kind)) for side in law)
     assert isinstance(left, Shape)  # noqa: S101 - laws are ours, not the user's
     return Rewrite(left, right)
@@ -230,7 +230,7 @@ def _fits(pattern: Pattern, head: Head) -> bool:
     return head is Number or (isinstance(pattern, Hole) and not pattern.constant)
 
 
-def _match(pattern: Pattern, expression: Expression, found: Found) -> bool:
+def _match(pattern: Pattern, expression: Expression, found: _Found) -> bool:
     if isinstance(pattern, Shape):
         return (
             isinstance(expression, Call)
@@ -244,11 +244,11 @@ def _match(pattern: Pattern, expression: Expression, found: Found) -> bool:
     return found.setdefault(pattern.name, expression) == expression
 
 
-def _match_all(patterns: Sequence[Pattern], expressions: Sequence[Expression], found: Found) -> bool:
+def _match_all(patterns: Sequence[Pattern], expressions: Sequence[Expression], found: _Found) -> bool:
     return all(map(_match, patterns, expressions, repeat(found)))
 
 
-def _build(pattern: Pattern, found: Found, make: Make) -> Expression:
+def _build(pattern: Pattern, found: _Found, make: Make) -> Expression:
     match pattern:
         case Number():
             return pattern
@@ -259,9 +259,9 @@ def _build(pattern: Pattern, found: Found, make: Make) -> Expression:
 
 
 Arguments = tuple[Expression, ...]
-Rule = Callable[[Arguments], Expression | None]
+_Rule = Callable[[Arguments], Expression | None]
 
-ALWAYS = Call(OPERATIONS["lt"], (Number(0), Number(1)))
+_ALWAYS = Call(OPERATIONS["lt"], (Number(0), Number(1)))
 NEVER = Call(OPERATIONS["lt"], (Number(1), Number(0)))
 
 
@@ -289,7 +289,7 @@ def _constant(operation: Operation, arguments: Arguments) -> Expression:
     value = operation.meaning(*[argument.value for argument in arguments if isinstance(argument, Number)])
     if operation.kind == "number":
         return Number(value)
-    return ALWAYS if value else NEVER
+    return _ALWAYS if value else NEVER
 
 
 def _negate(arguments: Arguments) -> Expression | None:
@@ -361,10 +361,10 @@ def _square(arguments: Arguments) -> Expression | None:
     return (plus := _without_minus(base)) and _call("pow", plus, exponent)
 
 
-Range = tuple[Expression, float, float]  # what is limited, and to what; ±inf where it is not
+_Range = tuple[Expression, float, float]  # what is limited, and to what; ±inf where it is not
 
 
-def _range(name: str, arguments: Arguments) -> Range | None:
+def _range(name: str, arguments: Arguments) -> _Range | None:
     match name, arguments:
         case "min", (x, Number(high)):
             return x, -inf, high
@@ -398,7 +398,7 @@ def _limited(x: Expression, low: float, high: float) -> Expression:
     return _call("clip", x, Number(low), Number(high))
 
 
-_FUNCTIONS: tuple[tuple[str, Rule], ...] = (
+_FUNCTIONS: tuple[tuple[str, _Rule], ...] = (
     ("neg", _negate),
     ("add", _add),
     ("sub", _subtract),
@@ -417,7 +417,7 @@ def _laws() -> list[Rewrite]:
 
 
 @cache
-def _rules(operation: Operation, heads: tuple[Head, ...]) -> list[Rule]:
+def _rules(operation: Operation, heads: tuple[Head, ...]) -> list[_Rule]:
     """The rules that may apply to a call of the operation, given what its arguments are at their roots."""
     if all(head is Number for head in heads):
         return [partial(_constant, operation)]

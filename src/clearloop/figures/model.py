@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearloop.figures.style import BLUE, GREY, RED, SETTINGS, logarithmic, with_unit
+from clearloop.numbers import rough_percent
 from clearloop.surrogate.quality import UNEXPLAINED, Quality
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PANELS = 4  # over the horizon: of the states that are predicted worst
-MOST_ROWS = 12  # of states in a list, the worst as well
-SMALLEST = 1e-9  # drawn on a logarithmic axis
+_MOST_ROWS = 12  # of states in a list, the worst as well
+_SMALLEST = 1e-9  # drawn on a logarithmic axis
 
 
 def draw_quality(quality: Quality) -> "Figure":
@@ -46,7 +47,7 @@ def _draw_horizon(figure: Any, quality: Quality) -> None:
     states = _worst_first(loop.drift[-1:].sum(axis=0))[:MOST_PANELS]
     panels = figure.subplots(1, states.size, squeeze=False)[0]
     steps = np.arange(1, len(loop.median) + 1)
-    median, ninety = np.maximum(loop.median, SMALLEST), np.maximum(loop.ninety, SMALLEST)
+    median, ninety = np.maximum(loop.median, _SMALLEST), np.maximum(loop.ninety, _SMALLEST)
     for axes, j in zip(panels, np.sort(states), strict=True):
         name = quality.task.state_names[j]
         axes.fill_between(
@@ -71,8 +72,8 @@ def _draw_horizon(figure: Any, quality: Quality) -> None:
 
 def _draw_one_step(axes: "Axes", quality: Quality) -> None:
     unexplained = 1.0 - quality.states.r_squared
-    rows = _worst_first(unexplained)[:MOST_ROWS]
-    shown = np.maximum(unexplained[rows], SMALLEST)
+    rows = _worst_first(unexplained)[:_MOST_ROWS]
+    shown = np.maximum(unexplained[rows], _SMALLEST)
     axes.scatter(shown, np.arange(rows.size), color=BLUE, zorder=2)
     for limit, said in zip(UNEXPLAINED, ("good", "fair"), strict=True):
         axes.axvline(limit, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
@@ -86,14 +87,14 @@ def _draw_reward(axes: "Axes", quality: Quality) -> None:
     reward = quality.reward
     axes.set_title("Reward")
     if not reward.levels.size:
-        _say(axes, f"{100 * reward.score:.4g} % of the reward's\nvariance is explained")
+        _say(axes, f"{rough_percent(reward.score, 4)} of the reward's\nvariance is explained")
         return
     shares = reward.confusion / np.maximum(reward.confusion.sum(axis=1, keepdims=True), 1)
     axes.grid(False)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (row, column), share in np.ndenumerate(shares):
         colour = "white" if share > 0.5 else "black"
-        axes.text(column, row, f"{100 * share:.3g} %", ha="center", va="center", color=colour, fontsize=8)
+        axes.text(column, row, rough_percent(share), ha="center", va="center", color=colour, fontsize=8)
     ticks, labels = np.arange(reward.levels.size), [f"{level:g}" for level in reward.levels]
     axes.set_xticks(ticks, labels)
     axes.set_yticks(ticks, labels)
@@ -108,10 +109,10 @@ def _draw_disagreement(axes: "Axes", quality: Quality) -> None:
         return
     spread = np.where(quality.open_loop.spread > 0, quality.open_loop.spread, np.nan)
     inside, outside = (
-        np.maximum(deviation / spread, SMALLEST)
+        np.maximum(deviation / spread, _SMALLEST)
         for deviation in (quality.disagreement.inside, quality.disagreement.outside)
     )
-    rows = _worst_first(inside)[:MOST_ROWS]
+    rows = _worst_first(inside)[:_MOST_ROWS]
     places = np.arange(rows.size)
     axes.hlines(places, inside[rows], outside[rows], color=GREY, linewidth=1, zorder=1)
     axes.scatter(inside[rows], places, color=BLUE, label="in the data", zorder=2)

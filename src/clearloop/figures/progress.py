@@ -21,7 +21,7 @@ from clearloop.figures.style import (
     with_unit,
 )
 from clearloop.registry import METHODS
-from clearloop.runs.learning import Course, Progress
+from clearloop.runs.learning import ProgressRow, TrialCourse
 from clearloop.task import Task
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PENALTY = "penalty, as the search sees it (no unit)"
-STEPS = "steps of the model (number)"
+_STEPS = "steps of the model (number)"
 BELOW: dict[str, Any] = {"loc": "outside lower center", "ncols": 4, "fontsize": "small"}
 
 
@@ -44,7 +44,7 @@ class Generation(NamedTuple):
     """[n], of all that live"""
 
 
-def draw_progress(rows: Sequence[Progress]) -> "Figure":
+def draw_progress(rows: Sequence[ProgressRow]) -> "Figure":
     """`progress.csv`: for each method the best so far; thin, what its rounds found where that may be worse.
 
     What took no search is a dashed line across.
@@ -61,13 +61,13 @@ def draw_progress(rows: Sequence[Progress]) -> "Figure":
             own = [row for row in rows if row.method == method]
             for axes in panels:
                 _draw_course(axes, own, mark, ends)
-        panels[-1].set_xlabel(STEPS)
+        panels[-1].set_xlabel(_STEPS)
         figure.supylabel(PENALTY, fontsize="medium")
         figure.legend(*panels[-1].get_legend_handles_labels(), **BELOW)
     return figure
 
 
-def _draw_course(axes: "Axes", rows: Sequence[Progress], mark: Mark, ends: tuple[float, float]) -> None:
+def _draw_course(axes: "Axes", rows: Sequence[ProgressRow], mark: Mark, ends: tuple[float, float]) -> None:
     style: dict[str, Any] = {"color": mark.colour, "marker": mark.marker, "markersize": 5, "markevery": [-1]}
     method, best = rows[0].method, [row.best for row in rows]
     if len(rows) == 1:
@@ -87,7 +87,7 @@ def _draw_course(axes: "Axes", rows: Sequence[Progress], mark: Mark, ends: tuple
         )
 
 
-def _scale(axes: "Axes", rows: Sequence[Progress]) -> tuple[float, float]:
+def _scale(axes: "Axes", rows: Sequence[ProgressRow]) -> tuple[float, float]:
     """From the first row of those that search to the end."""
     counts = Counter(row.method for row in rows)
     searched = [row.steps for row in rows if counts[row.method] > 1 and row.steps > 0] or [1, 10]
@@ -126,7 +126,7 @@ def draw_population(generations: Sequence[Generation]) -> "Figure":
             )
         panels[-1].set_ylabel("penalty, as the search\nsees it (no unit)")
         count.step(steps, [generation.evaluated for generation in generations], where="post", color=GREY)
-        count.set(xlabel=STEPS, ylabel="evaluated\n(programs)")
+        count.set(xlabel=_STEPS, ylabel="evaluated\n(programs)")
         figure.align_ylabels([panels[-1], count])
         figure.legend(*panels[-1].get_legend_handles_labels(), **BELOW)
     return figure
@@ -137,7 +137,7 @@ def draw_population(generations: Sequence[Generation]) -> "Figure":
 SHOWN = 5  # trials of each loop: the chosen one, and gains around it
 
 
-def draw_tuning(courses: Sequence[Course], task: Task) -> "Figure":
+def draw_tuning(courses: Sequence[TrialCourse], task: Task) -> "Figure":
     """A row for each loop, a panel for each gain; the one that Ziegler and Nichols' table takes in red."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -152,7 +152,7 @@ def draw_tuning(courses: Sequence[Course], task: Task) -> "Figure":
     return figure
 
 
-def _draw_loop(panels: Any, courses: Sequence[Course], task: Task) -> None:
+def _draw_loop(panels: Any, courses: Sequence[TrialCourse], task: Task) -> None:
     ordered = sorted(courses, key=lambda course: abs(course.first.gain))
     best = min(range(len(ordered)), key=lambda n: _distance(ordered[n]))
     first = max(0, min(best - SHOWN // 2, len(ordered) - SHOWN))
@@ -172,12 +172,12 @@ def _draw_loop(panels: Any, courses: Sequence[Course], task: Task) -> None:
     panels[0].set_ylabel(f"{with_unit(f'error of {name}', unit)}\nby {action}", fontsize=8)
 
 
-def _distance(course: Course) -> float:
+def _distance(course: TrialCourse) -> float:
     ratio = course.first.ratio
     return abs(math.log(ratio)) if ratio else math.inf
 
 
-def _said(course: Course) -> str:
+def _said(course: TrialCourse) -> str:
     if course.first.ratio is None:
         return "no oscillation"
     return f"a period: x {course.first.ratio:.2f}"

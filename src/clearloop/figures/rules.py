@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_RULES = 30  # in one figure
-REACH = 2.5  # widths on both sides of a centre, where no range is given
+_REACH = 2.5  # widths on both sides of a centre, where no range is given
 
-Range = tuple[float, float]
+_Range = tuple[float, float]
 Membership = tuple[float, float]
 """The centre and the width."""
 
 
-def draw_rules(controller: Controller, task: Task, ranges: Mapping[str, Range] | None = None) -> "Figure":
+def draw_rules(controller: Controller, task: Task, ranges: Mapping[str, _Range] | None = None) -> "Figure":
     """A row for each rule: membership over each feature that any rule uses, and the rule's output.
 
     `ranges`: over which to draw a state or action, such as `ranges_of` a log; where none is given, as far as
@@ -62,7 +62,7 @@ def draw_rules(controller: Controller, task: Task, ranges: Mapping[str, Range] |
     return figure
 
 
-def ranges_of(batch: Batch, task: Task) -> dict[str, Range]:
+def ranges_of(batch: Batch, task: Task) -> dict[str, _Range]:
     """The lowest and the highest value of each state in the log, less its setpoint; limits of the actions."""
     errors = batch.states - setpoint_rows(task, batch.setpoints, len(batch.states))
     lowest, highest = errors.min(axis=0).tolist(), errors.max(axis=0).tolist()
@@ -82,14 +82,14 @@ def _meaning(feature: Variable, controller: Controller) -> str:
     return f"{feature} - setpoint" if aimed else str(feature)
 
 
-def _reach(terms: Sequence[Membership | None]) -> Range:
+def _reach(terms: Sequence[Membership | None]) -> _Range:
     used = [term for term in terms if term is not None]
-    reach = [max(REACH * width, 1e-6 * abs(center)) for center, width in used]
+    reach = [max(_REACH * width, 1e-6 * abs(center)) for center, width in used]
     ends = [(center - far, center + far) for (center, _), far in zip(used, reach, strict=True)]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def _draw_term(axes: "Axes", term: Membership | None, span: Range) -> None:
+def _draw_term(axes: "Axes", term: Membership | None, span: _Range) -> None:
     """Nothing where the rule does not look at the feature."""
     axes.set(xlim=span, ylim=(0, 1.5), yticks=[])
     axes.spines["left"].set_visible(False)
@@ -107,7 +107,7 @@ def _draw_term(axes: "Axes", term: Membership | None, span: Range) -> None:
     _say(axes, f"{center:.3g} ± {width:.3g}")
 
 
-def _draw_output(axes: "Axes", output: float, limits: Range) -> None:
+def _draw_output(axes: "Axes", output: float, limits: _Range) -> None:
     low, high = min(limits[0], 0.0), max(limits[1], 0.0)
     margin = 0.05 * (high - low)
     axes.set(xlim=(low - margin, high + margin), ylim=(0, 1.5), yticks=[])

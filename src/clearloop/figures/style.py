@@ -99,8 +99,8 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
 # An axis of penalties on which the good ones can be told apart, however bad the others are.
 
-NEAR = 1.5  # times the best: what is drawn large
-FAR = 2.0  # times the best: something must be worse than this to be drawn apart
+_NEAR = 1.5  # times the best: what is drawn large
+_FAR = 2.0  # times the best: something must be worse than this to be drawn apart
 
 
 def penalty_panels(figure: "Figure", penalties: Iterable[float], *, below: float = 0.0) -> "list[Axes]":
@@ -111,14 +111,14 @@ def penalty_panels(figure: "Figure", penalties: Iterable[float], *, below: float
     """
     known = np.array([value for value in penalties if np.isfinite(value)] or [0.0])
     best, worst = float(known.min()), float(known.max())
-    broken = 0 < FAR * best < worst
+    broken = 0 < _FAR * best < worst
     heights = [*([1.0, 2.6] if broken else [3.6]), *([below] if below else [])]
     panels: list[Axes] = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
         :, 0
     ].tolist()
     if broken:
         upper, lower, *_ = panels
-        near, far = known[known <= NEAR * best].max(), known[known > NEAR * best].min()
+        near, far = known[known <= _NEAR * best].max(), known[known > _NEAR * best].min()
         top = min(near + (0.08 * (near - best) or 0.1 * best), (near + far) / 2)
         lower.set_ylim(best - 0.08 * (top - best), top)
         logarithmic(upper.yaxis, within=(1.0, 2.0, 5.0) if worst < 1000 * best else (1.0,))

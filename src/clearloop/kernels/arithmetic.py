@@ -93,11 +93,11 @@ def _of_two(number: Callable[[float, float], float]) -> Any:
     return emitted(define)
 
 
-exp = _of_one(_exp_of_number, series.exp)  # limited to the largest finite number
-log = _of_one(_log_of_number, series.log)  # of numbers not smaller than 1e-30
-tanh = _of_one(_tanh_of_number, series.tanh)
-sin = _of_one(_sin_of_number, series.sin)
-cos = _of_one(_cos_of_number, series.cos)
+exp = _of_one(_exp_of_number, series.exp_series)  # limited to the largest finite number
+log = _of_one(_log_of_number, series.log_series)  # of numbers not smaller than 1e-30
+tanh = _of_one(_tanh_of_number, series.tanh_series)
+sin = _of_one(_sin_of_number, series.sin_series)
+cos = _of_one(_cos_of_number, series.cos_series)
 tan = _of_one(_tan_of_number)
 wrap = _of_one(_wrap_of_number)
 atan2 = _of_two(_atan2_of_numbers)

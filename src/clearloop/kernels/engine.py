@@ -19,13 +19,13 @@ from clearloop.kernels.layout import (
     SEQUENCE,
     Dynamics,
     Job,
+    LoweredReward,
     Networks,
     Outcome,
     Policies,
-    Reward,
     Rows,
 )
-from clearloop.kernels.network import fold, folded
+from clearloop.kernels.network import fold_biases, fold_networks
 from clearloop.kernels.rollout import roll_tiles
 from clearloop.kernels.vectors import aligned
 
@@ -62,14 +62,14 @@ def lighter(policies: Policies) -> Policies:
         layers = policies.sizes[0]
         sizes, activations = np.split(policies.sizes[1 : 2 * layers + 2], [layers + 1])
         networks, others = np.split(policies.numbers, [int((sizes[:-1] + 1) @ sizes[1:])], axis=1)
-        return policies._replace(numbers=np.hstack([fold(networks, sizes, activations), others]))
+        return policies._replace(numbers=np.hstack([fold_biases(networks, sizes, activations), others]))
     return policies
 
 
 # The rows that a thread works in: as many as a job needs, and where each stands.
 
 
-def plan_rows(policies: Policies, dynamics: Dynamics, reward: Reward, job: Job) -> tuple[int, Rows]:
+def plan_rows(policies: Policies, dynamics: Dynamics, reward: LoweredReward, job: Job) -> tuple[int, Rows]:
     """How many rows, and the places in them."""
     n_states, n_actions = job.setpoints.shape[2], len(policies.limits)
     window = job.history * (n_states + n_actions)
@@ -108,7 +108,7 @@ class System(NamedTuple):
     """What controllers are rolled out on: a plant (one member) or a surrogate (one or more)."""
 
     dynamics: Dynamics
-    reward: Reward
+    reward: LoweredReward
     members: int
 
 
@@ -147,8 +147,8 @@ def roll_out(
     dtype = job.starts.dtype
     policies, job = lighter(plain(policies, dtype)), plain(of_each_start(job), dtype)
     dynamics, reward = plain(system.dynamics, dtype), plain(system.reward, dtype)
-    dynamics = dynamics._replace(networks=folded(dynamics.networks))
-    reward = reward._replace(networks=folded(reward.networks))
+    dynamics = dynamics._replace(networks=fold_networks(dynamics.networks))
+    reward = reward._replace(networks=fold_networks(reward.networks))
     starts = len(job.starts)
     population = len(policies.numbers) // (starts if policies.kind == SEQUENCE else 1)
     shape = (system.members, population, starts)

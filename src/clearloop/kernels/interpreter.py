@@ -17,7 +17,7 @@ from clearloop.kernels.vectors import (
     VECTOR,
     absolute,
     aligned,
-    load,
+    fetch,
     maximum,
     minimum,
     square_root,
@@ -48,42 +48,42 @@ def _saturated(x: Any, largest: Any) -> Any:
 def _unary(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
     if code == _NEG:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, -load(rows, x, i))
+            store(rows, x, i, -fetch(rows, x, i))
     elif code == _ABS:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, absolute(load(rows, x, i)))
+            store(rows, x, i, absolute(fetch(rows, x, i)))
     elif code == _TANH:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, arithmetic.tanh(load(rows, x, i)))
+            store(rows, x, i, arithmetic.tanh(fetch(rows, x, i)))
     elif code == _SQRT:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, square_root(maximum(load(rows, x, i), 0)))
+            store(rows, x, i, square_root(maximum(fetch(rows, x, i), 0)))
     elif code == _EXP:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, arithmetic.exp(load(rows, x, i)))
+            store(rows, x, i, arithmetic.exp(fetch(rows, x, i)))
     elif code == _LOG:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, arithmetic.log(maximum(load(rows, x, i), SMALLEST_LOGARITHM)))
+            store(rows, x, i, arithmetic.log(maximum(fetch(rows, x, i), SMALLEST_LOGARITHM)))
     elif code == _SIN:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, arithmetic.sin(load(rows, x, i)))
+            store(rows, x, i, arithmetic.sin(fetch(rows, x, i)))
     elif code == _COS:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, arithmetic.cos(load(rows, x, i)))
+            store(rows, x, i, arithmetic.cos(fetch(rows, x, i)))
     elif code == _TAN:
         largest = np.finfo(rows.dtype).max
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, _saturated(arithmetic.tan(load(rows, x, i)), largest))
+            store(rows, x, i, _saturated(arithmetic.tan(fetch(rows, x, i)), largest))
     elif code == _SIGN:
         for i in range(lo, hi, VECTOR):
-            v = load(rows, x, i)
+            v = fetch(rows, x, i)
             store(rows, x, i, where(v > 0, 1, where(v < 0, -1, v)))
     elif code == _WRAP:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, arithmetic.wrap(load(rows, x, i)))
+            store(rows, x, i, arithmetic.wrap(fetch(rows, x, i)))
     elif code == _NOT:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, 1 - load(rows, x, i))
+            store(rows, x, i, 1 - fetch(rows, x, i))
 
 
 @part
@@ -92,30 +92,30 @@ def _binary(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
     y = x + 1
     if code == _ADD:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, _saturated(load(rows, x, i) + load(rows, y, i), largest))
+            store(rows, x, i, _saturated(fetch(rows, x, i) + fetch(rows, y, i), largest))
     elif code == _SUB:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, _saturated(load(rows, x, i) - load(rows, y, i), largest))
+            store(rows, x, i, _saturated(fetch(rows, x, i) - fetch(rows, y, i), largest))
     elif code == _MUL:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, _saturated(load(rows, x, i) * load(rows, y, i), largest))
+            store(rows, x, i, _saturated(fetch(rows, x, i) * fetch(rows, y, i), largest))
     elif code == _DIV:
         for i in range(lo, hi, VECTOR):
-            divisor = load(rows, y, i)
-            quotient = _saturated(load(rows, x, i) / divisor, largest)
+            divisor = fetch(rows, y, i)
+            quotient = _saturated(fetch(rows, x, i) / divisor, largest)
             store(rows, x, i, where(divisor == 0, 0, quotient))
     elif code in (_MIN, _AND):
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, minimum(load(rows, x, i), load(rows, y, i)))
+            store(rows, x, i, minimum(fetch(rows, x, i), fetch(rows, y, i)))
     elif code in (_MAX, _OR):
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, maximum(load(rows, x, i), load(rows, y, i)))
+            store(rows, x, i, maximum(fetch(rows, x, i), fetch(rows, y, i)))
     elif code == _POW:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, _saturated(arithmetic.power(load(rows, x, i), load(rows, y, i)), largest))
+            store(rows, x, i, _saturated(arithmetic.power(fetch(rows, x, i), fetch(rows, y, i)), largest))
     elif code == _ATAN2:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, arithmetic.atan2(load(rows, x, i), load(rows, y, i)))
+            store(rows, x, i, arithmetic.atan2(fetch(rows, x, i), fetch(rows, y, i)))
     else:
         _comparison(code, rows, x, lo, hi)
 
@@ -125,22 +125,22 @@ def _comparison(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
     y = x + 1
     if code == _LT:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, load(rows, x, i) < load(rows, y, i))
+            store(rows, x, i, fetch(rows, x, i) < fetch(rows, y, i))
     elif code == _LE:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, load(rows, x, i) <= load(rows, y, i))
+            store(rows, x, i, fetch(rows, x, i) <= fetch(rows, y, i))
     elif code == _GT:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, load(rows, x, i) > load(rows, y, i))
+            store(rows, x, i, fetch(rows, x, i) > fetch(rows, y, i))
     elif code == _GE:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, load(rows, x, i) >= load(rows, y, i))
+            store(rows, x, i, fetch(rows, x, i) >= fetch(rows, y, i))
     elif code == _EQ:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, load(rows, x, i) == load(rows, y, i))
+            store(rows, x, i, fetch(rows, x, i) == fetch(rows, y, i))
     elif code == _NE:
         for i in range(lo, hi, VECTOR):
-            store(rows, x, i, load(rows, x, i) != load(rows, y, i))
+            store(rows, x, i, fetch(rows, x, i) != fetch(rows, y, i))
 
 
 @part
@@ -158,7 +158,7 @@ def run_tile(
             x += 1
             source = inputs + int(operand[at])
             for i in range(lo, hi, VECTOR):
-                store(rows, x, i, _saturated(load(rows, source, i), READ_LIMIT))
+                store(rows, x, i, _saturated(fetch(rows, source, i), READ_LIMIT))
         elif node == NUMBER:
             x += 1
             number = operand[at]
@@ -167,12 +167,15 @@ def run_tile(
         elif node == _IF:
             x -= 2
             for i in range(lo, hi, VECTOR):
-                store(rows, x, i, where(load(rows, x, i) != 0, load(rows, x + 1, i), load(rows, x + 2, i)))
+                store(rows, x, i, where(fetch(rows, x, i) != 0, fetch(rows, x + 1, i), fetch(rows, x + 2, i)))
         elif node == _CLIP:
             x -= 2
             for i in range(lo, hi, VECTOR):
                 store(
-                    rows, x, i, minimum(maximum(load(rows, x, i), load(rows, x + 1, i)), load(rows, x + 2, i))
+                    rows,
+                    x,
+                    i,
+                    minimum(maximum(fetch(rows, x, i), fetch(rows, x + 1, i)), fetch(rows, x + 2, i)),
                 )
         elif node in _UNARY:
             _unary(node, rows, x, lo, hi)

@@ -84,7 +84,7 @@ class Dynamics(NamedTuple):
     """[S] values that states take on failure, NaN where they stay"""
 
 
-class Reward(NamedTuple):
+class LoweredReward(NamedTuple):
     """A formula and a condition over the frame, or a network over its first rows."""
 
     kind: int

@@ -15,7 +15,17 @@ from numba.core import cgutils
 from clearloop.kernels import arithmetic
 from clearloop.kernels.compilation import emitted, inlined, part
 from clearloop.kernels.layout import IDENTITY, LANES, RELU, SIGMOID, TANH, Networks
-from clearloop.kernels.vectors import CONTRACT, FLOAT, INT64, VECTOR, address, broadcast, load, maximum, store
+from clearloop.kernels.vectors import (
+    CONTRACT,
+    FLOAT,
+    INT64,
+    VECTOR,
+    address,
+    broadcast,
+    fetch,
+    maximum,
+    store,
+)
 
 # The inner loop of a dense layer, which takes nine tenths of the engine's time.
 #
@@ -135,7 +145,7 @@ def _dense(
 def _activate(kind: int, rows: Any, first: int, last: int, lo: int, hi: int) -> None:
     for row in range(first, last):
         for i in range(lo, hi, VECTOR):
-            value = load(rows, row, i)
+            value = fetch(rows, row, i)
             if kind == RELU:
                 store(rows, row, i, maximum(value, 0))
             elif kind == TANH:
@@ -182,7 +192,7 @@ def flatten(weights: list[Any], biases: list[Any]) -> Any:
     )
 
 
-def fold(numbers: Any, sizes: Any, activations: Any) -> Any:
+def fold_biases(numbers: Any, sizes: Any, activations: Any) -> Any:
     """Networks [count, numbers of each] as `forward` wants them: hidden ReLUs without biases.
 
     max(a + b, 0) = max(a, −b) + b: the sum a is floored at −b, which stands where b was, and b moves on into
@@ -201,8 +211,8 @@ def fold(numbers: Any, sizes: Any, activations: Any) -> Any:
     return folded.astype(numbers.dtype)
 
 
-def folded(networks: Networks) -> Networks:
+def fold_networks(networks: Networks) -> Networks:
     if not networks.sizes.size:
         return networks
     numbers = networks.numbers.reshape(networks.total, -1)
-    return networks._replace(numbers=fold(numbers, networks.sizes, networks.activations).ravel())
+    return networks._replace(numbers=fold_biases(numbers, networks.sizes, networks.activations).ravel())

@@ -13,7 +13,7 @@ from clearloop.kernels.compilation import inlined, part
 from clearloop.kernels.interpreter import run_tile
 from clearloop.kernels.layout import FUZZY, GREEDY, LINEAR, NETWORK, PID, PROGRAM
 from clearloop.kernels.network import BLOCK, forward, length
-from clearloop.kernels.vectors import VECTOR, floor, load, maximum, minimum, put, splat, store, where
+from clearloop.kernels.vectors import VECTOR, fetch, floor, maximum, minimum, put, splat, store, where
 
 # What controllers with a network do with a tile of lanes (see `policies.py`).
 
@@ -23,7 +23,7 @@ def _gather(features: Any, rows: Any, at: Any, begin: int, end: int) -> None:
     """What a network reads, in the rows from at.stack on."""
     for k in range(features.size):
         for i in range(begin, end, VECTOR):
-            store(rows, at.stack + k, i, load(rows, at.features + features[k], i))
+            store(rows, at.stack + k, i, fetch(rows, at.features + features[k], i))
 
 
 @part
@@ -40,7 +40,7 @@ def network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: Any
     for a in range(n_actions):
         scale = numbers[p, numbers.shape[1] - n_actions + a]
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
-            put(rows, at.action + a, i, scale * load(rows, at.scores + a, i), lo, hi)
+            put(rows, at.action + a, i, scale * fetch(rows, at.scores + a, i), lo, hi)
 
 
 @part
@@ -67,10 +67,10 @@ def greedy(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: Any,
             numbers[p], 0, shape, activations, rows, at.stack, at.scores, at.hidden, at.widest, begin, end
         )
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
-            score, best = load(rows, at.scores, i), load(rows, highest, i)
+            score, best = fetch(rows, at.scores, i), fetch(rows, highest, i)
             store(rows, highest, i, maximum(score, best))
             for a in range(n_actions):
-                action = where(score > best, load(rows, chosen + a, i), load(rows, at.action + a, i))
+                action = where(score > best, fetch(rows, chosen + a, i), fetch(rows, at.action + a, i))
                 put(rows, at.action + a, i, action, lo, hi)
 
 
@@ -114,7 +114,7 @@ def act(
     for a in range(n_actions):
         low, high = policies.limits[a, 0], policies.limits[a, 1]
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
-            store(rows, at.action + a, i, minimum(maximum(load(rows, at.action + a, i), low), high))
+            store(rows, at.action + a, i, minimum(maximum(fetch(rows, at.action + a, i), low), high))
         if policies.counts[a] > 0:
             _to_levels(rows, at.action + a, low, high, policies.counts[a], lo, hi)
 
@@ -124,7 +124,7 @@ def _to_levels(rows: Any, row: int, low: Any, high: Any, count: Any, lo: int, hi
     """As in `task/tables.py`, to the bit: no sum follows a product, so that nothing is contracted."""
     width = high - low
     for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
-        k = floor((load(rows, row, i) - low) * count / width + 0.5)
+        k = floor((fetch(rows, row, i) - low) * count / width + 0.5)
         store(rows, row, i, minimum(k * width / count + low, high))
 
 
@@ -136,7 +136,7 @@ def _linear(numbers: Any, p: int, used: Any, n_actions: int, rows: Any, at: Any,
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
             total = splat(rows, numbers[p, first])
             for k in range(used.size):
-                total += numbers[p, first + 1 + k] * load(rows, at.features + used[k], i)
+                total += numbers[p, first + 1 + k] * fetch(rows, at.features + used[k], i)
             put(rows, at.action + a, i, total, lo, hi)
 
 
@@ -147,7 +147,7 @@ def _programs(policies: Any, p: int, n_actions: int, rows: Any, at: Any, lo: int
         start, stop = policies.spans[p, a], policies.spans[p, a + 1]
         run_tile(policies.code, policies.operand, start, stop, rows, at.features, at.stack, begin, end)
         for i in range(begin, end, VECTOR):
-            put(rows, at.action + a, i, load(rows, at.stack, i), lo, hi)
+            put(rows, at.action + a, i, fetch(rows, at.stack, i), lo, hi)
 
 
 @part
@@ -178,14 +178,14 @@ def _fuzzy(
             for f in range(n_features):
                 factor = numbers[p, first + 4 + r * per_rule + 2 * f]
                 if factor != 0:
-                    distance = load(rows, at.features + f, i) - numbers[p, first + 3 + r * per_rule + 2 * f]
+                    distance = fetch(rows, at.features + f, i) - numbers[p, first + 3 + r * per_rule + 2 * f]
                     exponent += factor * (distance * distance)
             exponent = maximum(exponent, lowest)
             store(rows, at.stack + r, i, exponent)
             highest = maximum(highest, exponent)
         weights, total = splat(rows, 0), splat(rows, 0)
         for r in range(rules):
-            m = arithmetic.exp(load(rows, at.stack + r, i) - highest)
+            m = arithmetic.exp(fetch(rows, at.stack + r, i) - highest)
             weights += m
             total += numbers[p, first + 2 + r * per_rule] * m
         value = numbers[p, first] * arithmetic.tanh(numbers[p, first + 1] * (total / weights))
@@ -215,11 +215,11 @@ def _pid(
         total = at.loops + k * (2 + at.ring)
         last, oldest = total + 1, total + 2 + step % int(numbers[p, 5 * k + 4])
         for i in range(begin, hi, VECTOR):
-            error = -load(rows, x, i)  # setpoint − value
-            before = error if step == 0 else load(rows, last, i)
-            recent = load(rows, total, i) + (error - load(rows, oldest, i))
+            error = -fetch(rows, x, i)  # setpoint − value
+            before = error if step == 0 else fetch(rows, last, i)
+            recent = fetch(rows, total, i) + (error - fetch(rows, oldest, i))
             value = weight * (kp * error + ki * recent + kd * (error - before))
-            put(rows, output, i, load(rows, output, i) + value, lo, hi)
+            put(rows, output, i, fetch(rows, output, i) + value, lo, hi)
             put(rows, total, i, recent, lo, hi)
             put(rows, oldest, i, error, lo, hi)
             put(rows, last, i, error, lo, hi)

@@ -14,7 +14,7 @@ from clearloop.kernels.interpreter import run_tile
 from clearloop.kernels.layout import CLASSES, DRIVEN, FORMULA, LANES, MOVED, NETWORKS, SEQUENCE
 from clearloop.kernels.network import BLOCK, forward
 from clearloop.kernels.policies import act
-from clearloop.kernels.vectors import VECTOR, anywhere, load, maximum, minimum, splat, store, where
+from clearloop.kernels.vectors import VECTOR, anywhere, fetch, maximum, minimum, splat, store, where
 
 # The next state of every lane of a tile: predicted by networks, or integrated; scripted; derived.
 
@@ -63,7 +63,7 @@ def _predict(member: int, networks: Any, ways: Any, rows: Any, at: Any, width: i
                 store(rows, at.frame + j, i, 0)
     for j in range(ways.size):
         for i in range(0, width, VECTOR):
-            store(rows, at.frame + j, i, load(rows, now + j, i) + load(rows, at.frame + j, i))
+            store(rows, at.frame + j, i, fetch(rows, now + j, i) + fetch(rows, at.frame + j, i))
 
 
 @part
@@ -74,9 +74,9 @@ def _disturb(
     moved = 0
     for j in range(ways.size):
         if ways[j] == MOVED:
-            read_table(noise, step, moved, begin, n_starts, rows, at.hidden, width)
+            read_signal(noise, step, moved, begin, n_starts, rows, at.hidden, width)
             for i in range(0, width, VECTOR):
-                store(rows, at.frame + j, i, load(rows, at.frame + j, i) + load(rows, at.hidden, i))
+                store(rows, at.frame + j, i, fetch(rows, at.frame + j, i) + fetch(rows, at.hidden, i))
             moved += 1
 
 
@@ -103,17 +103,17 @@ def _integrate(dynamics: Any, n_states: int, rows: Any, at: Any, width: int) -> 
                 if dynamics.ways[j] != MOVED:
                     continue
                 for i in range(0, width, VECTOR):
-                    steepness = load(rows, slope + j, i)
-                    moved = load(rows, total + j, i) + weight * steepness
+                    steepness = fetch(rows, slope + j, i)
+                    moved = fetch(rows, total + j, i) + weight * steepness
                     store(rows, total + j, i, moved)
-                    ahead = load(rows, base + j, i) + reach * steepness
+                    ahead = fetch(rows, base + j, i) + reach * steepness
                     store(rows, at.frame + j, i, moved if stage == 3 else ahead)
 
 
 @inlined
 def _copy(rows: Any, source: int, target: int, width: int) -> None:
     for i in range(0, width, VECTOR):
-        store(rows, target, i, load(rows, source, i))
+        store(rows, target, i, fetch(rows, source, i))
 
 
 @part
@@ -124,7 +124,7 @@ def follow(
     driven = 0
     for j in range(ways.size):
         if ways[j] == DRIVEN and script.shape[0] > 0:
-            read_table(script, step, driven, begin, n_starts, rows, at.frame + j, width)
+            read_signal(script, step, driven, begin, n_starts, rows, at.frame + j, width)
             driven += 1
 
 
@@ -142,11 +142,11 @@ def _limit(bounds: Any, j: int, source: int, rows: Any, at: Any, width: int) -> 
     """A row as the next value of state j, within its bounds."""
     low, high = bounds[j, 0], bounds[j, 1]
     for i in range(0, width, VECTOR):
-        store(rows, at.frame + j, i, minimum(maximum(load(rows, source, i), low), high))
+        store(rows, at.frame + j, i, minimum(maximum(fetch(rows, source, i), low), high))
 
 
 @inlined
-def read_table(
+def read_signal(
     table: Any, step: int, column: int, begin: int, n_starts: int, rows: Any, row: int, width: int
 ) -> None:
     """[N or 1, T, columns] of each lane's start, or of all, into a row."""
@@ -164,7 +164,7 @@ def read_table(
 
 
 @inlined
-def judge(member: int, reward: Any, rows: Any, at: Any, width: int) -> None:
+def judge_step(member: int, reward: Any, rows: Any, at: Any, width: int) -> None:
     """Reward and failure of the step, in their rows."""
     if reward.kind == FORMULA:
         _follow(reward.code, reward.operand, reward.spans, rows, at, width)
@@ -179,7 +179,7 @@ def judge(member: int, reward: Any, rows: Any, at: Any, width: int) -> None:
         _classify(reward.levels, reward.failing, rows, at, width)
     else:
         for i in range(0, width, VECTOR):
-            store(rows, at.reward, i, load(rows, at.scores, i))
+            store(rows, at.reward, i, fetch(rows, at.scores, i))
 
 
 @part
@@ -187,20 +187,20 @@ def _follow(code: Any, operand: Any, spans: Any, rows: Any, at: Any, width: int)
     """The programs of reward and of failure; without the second, nothing fails."""
     run_tile(code, operand, spans[0], spans[1], rows, at.frame, at.stack, 0, width)
     for i in range(0, width, VECTOR):
-        store(rows, at.reward, i, load(rows, at.stack, i))
+        store(rows, at.reward, i, fetch(rows, at.stack, i))
     if spans[2] > spans[1]:
         run_tile(code, operand, spans[1], spans[2], rows, at.frame, at.stack, 0, width)
         for i in range(0, width, VECTOR):
-            store(rows, at.fails, i, load(rows, at.stack, i))
+            store(rows, at.fails, i, fetch(rows, at.stack, i))
 
 
 @inlined
 def _classify(levels: Any, failing: Any, rows: Any, at: Any, width: int) -> None:
     """Reward and failure of the most probable class."""
     for i in range(0, width, VECTOR):
-        best, level, fails = load(rows, at.scores, i), splat(rows, levels[0]), splat(rows, failing[0])
+        best, level, fails = fetch(rows, at.scores, i), splat(rows, levels[0]), splat(rows, failing[0])
         for c in range(1, levels.size):
-            score = load(rows, at.scores + c, i)
+            score = fetch(rows, at.scores + c, i)
             better = score > best
             best = where(better, score, best)
             level = where(better, levels[c], level)
@@ -216,13 +216,13 @@ def account(gain: Any, absorbing: bool, on_failure: Any, rows: Any, at: Any, wid
     if absorbing:
         failing = False
         for i in range(0, width, VECTOR):
-            failed = maximum(load(rows, at.fails, i), load(rows, at.failed, i))
+            failed = maximum(fetch(rows, at.fails, i), fetch(rows, at.failed, i))
             failing = failing or anywhere(failed != 0)
             running = running or anywhere(failed == 0)
         if failing:
             _freeze(on_failure, rows, at, width)
     for i in range(0, width, VECTOR):
-        store(rows, at.failed, i, maximum(load(rows, at.failed, i), load(rows, at.fails, i)))
+        store(rows, at.failed, i, maximum(fetch(rows, at.failed, i), fetch(rows, at.fails, i)))
     pay(gain, rows, at, width)
     return running
 
@@ -230,8 +230,8 @@ def account(gain: Any, absorbing: bool, on_failure: Any, rows: Any, at: Any, wid
 @inlined
 def pay(gain: Any, rows: Any, at: Any, width: int) -> None:
     for i in range(0, width, VECTOR):
-        reward = load(rows, at.reward, i)
-        store(rows, at.total, i, load(rows, at.total, i) + gain * reward)
+        reward = fetch(rows, at.reward, i)
+        store(rows, at.total, i, fetch(rows, at.total, i) + gain * reward)
         store(rows, at.held, i, reward)
 
 
@@ -240,15 +240,15 @@ def _freeze(on_failure: Any, rows: Any, at: Any, width: int) -> None:
     """What failed before stays and goes on paying; what fails now stops as the plant does."""
     n_states = on_failure.size
     for i in range(0, width, VECTOR):
-        before = load(rows, at.failed, i) != 0
-        store(rows, at.reward, i, where(before, load(rows, at.held, i), load(rows, at.reward, i)))
+        before = fetch(rows, at.failed, i) != 0
+        store(rows, at.reward, i, where(before, fetch(rows, at.held, i), fetch(rows, at.reward, i)))
     for j in range(n_states):
         after, now, value = at.frame + j, at.frame + n_states + j, on_failure[j]
         stays = np.isnan(value)
         for i in range(0, width, VECTOR):
-            landed = load(rows, after, i)
-            stopped = landed if stays else where(load(rows, at.fails, i) != 0, value, landed)
-            store(rows, after, i, where(load(rows, at.failed, i) != 0, load(rows, now, i), stopped))
+            landed = fetch(rows, after, i)
+            stopped = landed if stays else where(fetch(rows, at.fails, i) != 0, value, landed)
+            store(rows, after, i, where(fetch(rows, at.failed, i) != 0, fetch(rows, now, i), stopped))
 
 
 STATE_LIMIT = 1e12  # nothing may run off to infinity
@@ -296,7 +296,7 @@ def roll_tiles(
                 _aim(min(step + 1, known - 1), begin, n_starts, job, n_actions, rows, at, width)
                 derive(dynamics, rows, at, width)
                 _aim(step, begin, n_starts, job, n_actions, rows, at, width)
-            judge(member, reward, rows, at, width)
+            judge_step(member, reward, rows, at, width)
             running = account(gain, dynamics.absorbing, dynamics.on_failure, rows, at, width)
             gain *= rows.dtype.type(job.discount)
             _shift(n_states, n_actions, job.history, rows, at, width)
@@ -343,7 +343,7 @@ def _begin(
     for row in range(n_given, history * each):
         if row % each < n_states:
             for i in range(0, width, VECTOR):
-                store(rows, present + row, i, load(rows, present + row - each, i))
+                store(rows, present + row, i, fetch(rows, present + row - each, i))
 
 
 @part
@@ -359,12 +359,12 @@ def _observe(
     aims, seen = present + history * each, at.features + history * each
     for j in range(n_states):
         for i in range(0, width, VECTOR):
-            store(rows, seen + j, i, load(rows, aims + j, i))
+            store(rows, seen + j, i, fetch(rows, aims + j, i))
     for row in range(history * each):
         j = row % each
         for i in range(0, width, VECTOR):
-            value = load(rows, present + row, i)
-            store(rows, at.features + row, i, value - load(rows, aims + j, i) if j < n_states else value)
+            value = fetch(rows, present + row, i)
+            store(rows, at.features + row, i, value - fetch(rows, aims + j, i) if j < n_states else value)
 
 
 @part
@@ -375,7 +375,7 @@ def _aim(
     n_states = job.setpoints.shape[2]
     aims = at.frame + n_states + job.history * (n_states + n_actions)
     for j in range(n_states):
-        read_table(job.setpoints, step, j, begin, n_starts, rows, aims + j, width)
+        read_signal(job.setpoints, step, j, begin, n_starts, rows, aims + j, width)
 
 
 @inlined
@@ -384,10 +384,10 @@ def _shift(n_states: int, n_actions: int, history: int, rows: Any, at: Any, widt
     each, present = n_states + n_actions, at.frame + n_states
     for row in range(present + history * each - 1, present + each - 1, -1):
         for i in range(0, width, VECTOR):
-            store(rows, row, i, load(rows, row - each, i))
+            store(rows, row, i, fetch(rows, row - each, i))
     for j in range(n_states):
         for i in range(0, width, VECTOR):
-            store(rows, present + j, i, load(rows, at.frame + j, i))
+            store(rows, present + j, i, fetch(rows, at.frame + j, i))
 
 
 @part

@@ -68,7 +68,7 @@ def _expm1_series(r: Any) -> Any:
     return r + r * r * (_E2 + r * (_E3 + r * (_E4 + r * tail)))
 
 
-def exp(x: Any) -> Any:
+def exp_series(x: Any) -> Any:
     limited = minimum(maximum(x, -87.3), 89.0)  # not down to subnormal numbers, which are slow
     n = floor(limited * _LOG2_E + 0.5)
     r = (limited - n * _LN2_HIGH) - n * _LN2_LOW
@@ -77,7 +77,7 @@ def exp(x: Any) -> Any:
     return minimum(value, _LARGEST)
 
 
-def tanh(x: Any) -> Any:
+def tanh_series(x: Any) -> Any:
     # tanh x = m / (m + 2) with m = exp(2x) − 1, which keeps its precision near 0.
     y = minimum(maximum(x, -9.5), 9.5) * 2.0
     n = floor(y * _LOG2_E + 0.5)
@@ -87,7 +87,7 @@ def tanh(x: Any) -> Any:
     return m / (m + 2.0)
 
 
-def log(x: Any) -> Any:
+def log_series(x: Any) -> Any:
     # x = m · 2ⁿ; log m = 2 artanh(s), s = (m − 1)/(m + 1).
     n, m = _exponent(x), _significand(x)
     s = (m - 1.0) / (m + 1.0)
@@ -112,9 +112,9 @@ def _sine(x: Any, quarter: float) -> Any:
     return where(turn >= 2.0, -value, value)
 
 
-def sin(x: Any) -> Any:
+def sin_series(x: Any) -> Any:
     return _sine(x, 0.0)
 
 
-def cos(x: Any) -> Any:
+def cos_series(x: Any) -> Any:
     return _sine(x, 1.0)

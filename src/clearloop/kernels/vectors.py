@@ -197,15 +197,15 @@ def narrowed(_typing: Any, x: Any) -> Any:
 
 # Rows of lanes in memory: arrays [rows, LANES] that start on a cache line.
 
-LINE = 64  # bytes
+_LINE = 64  # bytes
 
 
 def aligned(*shape: int, dtype: Any) -> Any:
     """An uninitialised array that starts on a cache line."""
     size = np.dtype(dtype).itemsize
     count = int(np.prod(shape))
-    raw = np.empty(count + LINE // size, dtype)
-    skip = (-raw.ctypes.data % LINE) // size
+    raw = np.empty(count + _LINE // size, dtype)
+    skip = (-raw.ctypes.data % _LINE) // size
     return raw[skip : skip + count].reshape(shape)
 
 
@@ -216,14 +216,14 @@ def address(context: Any, builder: Any, kind: Any, array: Any, row: Any, lane: A
 
 
 @emitted
-def load(_typing: Any, rows: Any, _row: Any, _lane: Any) -> Any:
+def fetch(_typing: Any, rows: Any, _row: Any, _lane: Any) -> Any:
     """The vector that starts at rows[row, lane]; lane is a multiple of VECTOR."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = address(context, builder, signature.args[0], *arguments)
         kind = context.get_value_type(signature.return_type)
         value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
-        value.align = LINE
+        value.align = _LINE
         return value
 
     return Vector(rows.dtype)(rows, types.intp, types.intp), generate
@@ -241,7 +241,7 @@ def store(_typing: Any, rows: Any, _row: Any, _lane: Any, value: Any) -> Any:
         elif value == MASK:
             vector = builder.uitofp(vector, context.get_value_type(Vector(rows.dtype)))
         pointer = address(context, builder, signature.args[0], array, row, lane)
-        builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer())).align = LINE
+        builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer())).align = _LINE
         return context.get_dummy_value()
 
     return types.none(rows, types.intp, types.intp, rows.dtype if scalar else value), generate
@@ -258,7 +258,7 @@ def splat(_typing: Any, rows: Any, _number: Any) -> Any:
 
 
 @emitted
-def inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
+def lanes_inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
     """The mask of those lanes of the vector at `lane` that are in [lo, hi)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -272,4 +272,4 @@ def inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
 @inlined
 def put(rows: Any, row: int, i: int, value: Any, lo: int, hi: int) -> None:
     """Store those lanes of the vector at i that are in [lo, hi)."""
-    store(rows, row, i, where(inside(i, lo, hi), value, load(rows, row, i)))
+    store(rows, row, i, where(lanes_inside(i, lo, hi), value, fetch(rows, row, i)))

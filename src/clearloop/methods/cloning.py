@@ -14,11 +14,10 @@ from clearloop.data.log import split_rows
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.evaluation import evaluate
 from clearloop.explanation import Explanation, explain
-from clearloop.explanation.explanation import percent
 from clearloop.explanation.signals import Signals
-from clearloop.expression import significant
 from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.networks import Network, Training, train
+from clearloop.numbers import careful_percent, significant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +103,9 @@ def fit_network(problem: Problem, settings: Cloning, rng: np.random.Generator) -
     trained = train(*parts[0], held_out=parts[1], settings=training, rng=rng)
     network = trained.networks[0][0]
     share = 1 - float(trained.held_out_loss.min())
-    return _as_controller(network, problem, f"clone of the log; explains {percent(share)} of other rows")
+    return _as_controller(
+        network, problem, f"clone of the log; explains {careful_percent(share)} of other rows"
+    )
 
 
 def _as_controller(network: Network, problem: Problem, name: str) -> NetworkController:

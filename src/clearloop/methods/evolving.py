@@ -12,7 +12,7 @@ from clearloop.controllers import Controller
 from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import Policies
 from clearloop.methods.method import Candidate, Problem, Search, State
-from clearloop.search.gp.evolution import Evolution, Refinement
+from clearloop.search.gp.evolution import ConstantRefinement, Evolution
 from clearloop.search.gp.genome import GP, Genome, Grammar
 
 FINALISTS_AT_ONCE = 3  # enough to keep the engine busy on the large sample of the final
@@ -175,7 +175,7 @@ class Evolving(Search):
         spread: float,
     ) -> list[tuple[Genome, float]]:
         known = self._penalties(genomes, sample).tolist() if costs is None else costs
-        refinement = Refinement(
+        refinement = ConstantRefinement(
             genomes, known, self.language, candidates=candidates, spread=spread, rng=self.rng
         )
         for _ in range(times):

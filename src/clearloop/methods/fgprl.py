@@ -30,10 +30,10 @@ class FGPRL(Method):
     rounds: Rounds = Rounds()
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Evolving:
-        return Evolving(problem, RuleBases(problem), self.gp, self.rounds, rng=rng)
+        return Evolving(problem, RuleLanguage(problem), self.gp, self.rounds, rng=rng)
 
 
-class RuleBases(Rules, Language):
+class RuleLanguage(Rules, Language):
     """A rule base for each action, over everything that a controller may see."""
 
     def __init__(self, problem: Problem) -> None:

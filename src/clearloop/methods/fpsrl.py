@@ -14,7 +14,7 @@ from clearloop.controllers.fuzzy import NARROWEST
 from clearloop.errors import ClearloopError, check_range
 from clearloop.kernels.layout import FUZZY, Policies
 from clearloop.methods.method import Column, Method, Problem
-from clearloop.methods.swarm import Form, Stages, Swarming, rounded
+from clearloop.methods.swarm import Form, Stages, Swarming, short_decimals
 
 CENTRES = 2.5
 """How far from zero they may be, in typical sizes of a feature."""
@@ -86,10 +86,10 @@ class RuleForm(Form):
             widths = np.concatenate([widths, own, widths], axis=2)
             outputs = np.concatenate([outputs, np.zeros_like(own[..., 0]), -outputs], axis=2)
         return RuleBases(
-            rounded(np.exp(x[..., -1])),
-            rounded(centres * self.scales),
-            np.maximum(rounded(np.exp(widths) * self.scales), NARROWEST),
-            rounded(outputs),
+            short_decimals(np.exp(x[..., -1])),
+            short_decimals(centres * self.scales),
+            np.maximum(short_decimals(np.exp(widths) * self.scales), NARROWEST),
+            short_decimals(outputs),
         )
 
     def encode(self, vectors: Floats) -> Policies:

@@ -14,7 +14,7 @@ from clearloop.data import Batch
 from clearloop.data.findings import refuse
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate, fitted_q
-from clearloop.evaluation.q_evaluation import NETWORKS, LinearQ
+from clearloop.evaluation.q_evaluation import NETWORK_SETTINGS, LinearQ
 from clearloop.methods.lqr import LQR, design
 from clearloop.methods.method import Candidate, Method, Problem, Search, State
 from clearloop.plants.scenarios import Scenarios
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 JUDGED = 8  # controllers, each of which takes as long as a thousand candidates of the search
 
-Score = Callable[[Controller, Floats], Floats]
+_Score = Callable[[Controller, Floats], Floats]
 """[N] the penalties of a controller from starts [N, S]"""
 
 
@@ -42,13 +42,13 @@ def batch_value(task: Task, batch: Batch, *, rng: np.random.Generator) -> Linear
     return LinearQ.learn(task, batch, _reference(task, batch), rng=rng)
 
 
-def batch_score(task: Task, batch: Batch, *, rng: np.random.Generator) -> Score:
+def batch_score(task: Task, batch: Batch, *, rng: np.random.Generator) -> _Score:
     """For the judgement; all have the same luck."""
     seed = int(rng.integers(2**63))
 
     def score(controller: Controller, starts: Floats) -> Floats:
         luck = np.random.default_rng(seed)
-        value = fitted_q(controller, task, batch, starts=starts, approximator=NETWORKS, rng=luck)
+        value = fitted_q(controller, task, batch, starts=starts, approximator=NETWORK_SETTINGS, rng=luck)
         return np.asarray(value.penalties.mean(axis=0))
 
     return score
@@ -154,7 +154,7 @@ def judge(
     *,
     steps: int,
     rng: np.random.Generator,
-    score: Score | None = None,
+    score: _Score | None = None,
 ) -> Result:
     """Score candidates with the members that the search did not use, on new starts; drop the dominated.
 
@@ -204,7 +204,7 @@ BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000
 
 VALUES = ("model", "batch")
 
-Watch = Callable[[Search, Problem], None]
+_Watch = Callable[[Search, Problem], None]
 """Called after every round."""
 
 
@@ -218,7 +218,7 @@ def learn(
     track: Track = BEST,
     value: str = "model",
     surrogate: Surrogate | None = None,
-    watch: Watch | None = None,
+    watch: _Watch | None = None,
     resume: State | None = None,
     force: bool = False,
 ) -> Result:

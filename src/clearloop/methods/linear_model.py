@@ -21,7 +21,7 @@ from clearloop.expression import Variable, variables
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
-COLLINEAR = 1e-6  # the least that states and actions may vary independently, as a share of the most
+_COLLINEAR = 1e-6  # the least that states and actions may vary independently, as a share of the most
 TINY = 1e-9  # of usual sizes: rounding
 CERTAIN = 4.0  # standard errors that an effect must be away from 0
 HELPS = 0.95  # of the unexplained, what must at most be left of some state for a longer history
@@ -118,7 +118,7 @@ def _fit(task: Task, inputs: Floats, targets: Floats, history: int) -> LinearMod
     middle, aim = moved * inputs.mean(axis=0), moved * targets.mean(axis=0)
     x, y = inputs - middle, targets - aim
     scale = np.where(x.any(axis=0), np.sqrt(np.mean(x**2, axis=0)), 1.0)
-    inverse = np.linalg.pinv(x / scale, rcond=COLLINEAR)  # past rows may well say the same as present ones
+    inverse = np.linalg.pinv(x / scale, rcond=_COLLINEAR)  # past rows may well say the same as present ones
     gains = (inverse @ y).T / scale
     freedom = len(x) - x.shape[1] - 1
     residual = np.sqrt(np.sum((y - x @ gains.T) ** 2, axis=0) / freedom)
@@ -159,7 +159,7 @@ def _check_present(task: Task, present: Floats) -> None:
             )
     centred = present - present.mean(axis=0)
     _, sizes, directions = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)
-    if sizes[-1] < COLLINEAR * sizes[0]:
+    if sizes[-1] < _COLLINEAR * sizes[0]:
         shares = np.abs(directions[-1])
         bound = [name for name, share in zip(names, shares, strict=True) if share > 0.1 * shares.max()]
         raise UnsuitableError(

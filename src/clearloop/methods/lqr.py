@@ -19,13 +19,13 @@ from clearloop.controllers import Controller, Equation, Linear, encode
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
 from clearloop.errors import UnsuitableError, check_range
-from clearloop.expression import significant
 from clearloop.methods.linear_model import CERTAIN, TINY, LinearModel, find_process_variables, identify
 from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State
+from clearloop.numbers import significant
 from clearloop.task import Task
 
-DIGITS = 6  # of a gain
-NEGLIGIBLE = 0.01  # of an action's range: a constant that small is left out, and the controller is linear
+_DIGITS = 6  # of a gain
+_NEGLIGIBLE = 0.01  # of an action's range: a constant that small is left out, and the controller is linear
 UNDAMPED = 1 - 1e-6  # modes beyond this do not come to rest by themselves
 
 
@@ -77,15 +77,15 @@ class Design:
         task = self.model.task
         rows = {
             action: {
-                name: significant(-gain, DIGITS) for name, gain in zip(self.model.names, row, strict=True)
+                name: significant(-gain, _DIGITS) for name, gain in zip(self.model.names, row, strict=True)
             }
             for action, row in zip(task.action_names, self.gain, strict=True)
         }
-        if (np.abs(self.constant) <= NEGLIGIBLE * np.ptp(task.action_limits, axis=1)).all():
+        if (np.abs(self.constant) <= _NEGLIGIBLE * np.ptp(task.action_limits, axis=1)).all():
             return Linear(name=self.title, gains=rows)
         sums = {
-            action: f"{significant(constant, DIGITS)!r}"
-            + "".join(f" {g:+.{DIGITS}g}*{name}" for name, g in row.items())
+            action: f"{significant(constant, _DIGITS)!r}"
+            + "".join(f" {g:+.{_DIGITS}g}*{name}" for name, g in row.items())
             for (action, row), constant in zip(rows.items(), self.constant, strict=True)
         }
         return Equation(name=self.title, outputs=sums)

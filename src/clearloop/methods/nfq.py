@@ -21,10 +21,16 @@ from clearloop.arrays import Floats
 from clearloop.controllers import GreedyQ, encode
 from clearloop.controllers.network import MOST_CHOICES
 from clearloop.errors import UnsuitableError, check_range
-from clearloop.evaluation.q_evaluation import Experience, as_errors, experience, total, with_mirror_image
+from clearloop.evaluation.q_evaluation import (
+    LoggedSteps,
+    as_errors,
+    experience,
+    total_discount,
+    with_mirror_image,
+)
 from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State
 from clearloop.networks import Network, Scaling
-from clearloop.networks.network import ACTIVATIONS
+from clearloop.networks.network import ACTIVATION_FUNCTIONS
 from clearloop.surrogate.steps import Steps
 from clearloop.task.tables import Action, to_levels
 
@@ -119,7 +125,7 @@ class NFQSearch(Search):
         Where failure lasts, all that follow a failing step are the same.
         """
         discount, k = self.problem.task.discount, self.iteration + 1
-        rest = discount * total(discount, k - 1)
+        rest = discount * total_discount(discount, k - 1)
         follows = np.where(self.steps.failing, self.reward, self._values_after())
         shares: Floats = (self.reward + rest * follows) / (1 + rest)
         return shares
@@ -131,7 +137,7 @@ class NFQSearch(Search):
         after = self.steps.after
         of_states, of_actions = self.scaling[: after.shape[1]], self.scaling[after.shape[1] :]
         choices = of_actions.standardise(np.array(list(product(*self.grid))))
-        return ACTIVATIONS["sigmoid"](highest(self.last.q, of_states.standardise(after), choices))
+        return ACTIVATION_FUNCTIONS["sigmoid"](highest(self.last.q, of_states.standardise(after), choices))
 
     def _fitted(self, targets: Floats) -> Network:
         """From where Q is now."""
@@ -196,7 +202,7 @@ def _grid(action: Action, levels: int) -> Floats:
     return to_levels(even, np.array([action.limits]), np.array([action.count]))[:, 0]
 
 
-def _experience(problem: Problem) -> Experience:
+def _experience(problem: Problem) -> LoggedSteps:
     """On the published track as in the paper, whose equation knows no failure that lasts."""
     task, track = problem.task, problem.surrogate.track
     steps = Steps.of(task, problem.batch)

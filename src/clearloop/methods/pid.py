@@ -24,9 +24,9 @@ from clearloop.controllers import encode, pid
 from clearloop.controllers.pid import LONGEST_WINDOW, Loop
 from clearloop.data.log import usual_setpoints
 from clearloop.errors import UnsuitableError, check_range
-from clearloop.expression import significant
 from clearloop.methods.linear_model import find_process_variables, identify, pair_loops
 from clearloop.methods.method import Candidate, Column, Laboratory, Method, Problem, Search, State, Trial
+from clearloop.numbers import significant
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.search.pso import PSO, Swarm
 
@@ -50,7 +50,7 @@ RUNGS = range(-16, 25)  # half octaves, from the gain that answers a usual devia
 OVER = 4  # rungs without an oscillation, after some with one, that end the climb
 BISECTIONS = 3
 BRACKET = 1.05  # times: what bisection leaves between a gain that oscillates and one that does not
-NEAR = 1.0  # |log ratio|: what grows or dies by more than e in each period is not nearly sustained
+_NEAR = 1.0  # |log ratio|: what grows or dies by more than e in each period is not nearly sustained
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ def find_critical(
     climbs = [search.up(sign) for sign in (1.0, -1.0)]
     trials = min(climbs, key=lambda climb: (not _passes(climb), _nearest(climb).distance))
     best = _nearest(trials)
-    if best.distance > NEAR and not _is_bracketed(trials):
+    if best.distance > _NEAR and not _is_bracketed(trials):
         return None, trials
-    if best.distance > NEAR:
+    if best.distance > _NEAR:
         best = max((trial for trial in trials if trial.oscillates), key=lambda trial: abs(trial.gain))
     return Critical(
         state, action, significant(best.gain, RULE_DIGITS), significant(best.period, RULE_DIGITS)
@@ -155,8 +155,8 @@ def _nearest(trials: Sequence[Trial]) -> Trial:
     return min(trials, key=lambda trial: trial.distance)
 
 
-DIGITS = 4  # of what the swarm finds
-WEIGHTS = 100.0  # the most that a weight departs from the table's, up or down
+_DIGITS = 4  # of what the swarm finds
+_WEIGHTS = 100.0  # the most that a weight departs from the table's, up or down
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +255,7 @@ class PIDSearch(Search):
     def _bounds(self) -> Floats:
         """[2 L + A or 2 L, 2] of the logarithms of weights, then of windows; then of biases."""
         longest = min(max(2, self.problem.task.horizon), pid.LONGEST_WINDOW)
-        weights, windows = math.log(WEIGHTS), math.log(longest)
+        weights, windows = math.log(_WEIGHTS), math.log(longest)
         loops = [[-weights, weights]] * len(self.closed) + [[0.0, windows]] * len(self.closed)
         return np.vstack([loops, self.problem.task.action_limits[: len(self.rest)]])
 
@@ -276,10 +276,10 @@ class PIDSearch(Search):
             mine = [k for k, critical in enumerate(self.closed) if critical.action == action]
             total = weights[mine].sum()
             loops = [
-                self.closed[k].loop(significant(weights[k] / total, DIGITS), round(windows[k])) for k in mine
+                self.closed[k].loop(significant(weights[k] / total, _DIGITS), round(windows[k])) for k in mine
             ]
             outputs[action] = pid.Loops(
-                scale=significant(total, DIGITS), bias=significant(bias, DIGITS), loops=tuple(loops)
+                scale=significant(total, _DIGITS), bias=significant(bias, _DIGITS), loops=tuple(loops)
             )
         return pid.PID(outputs=outputs)
 

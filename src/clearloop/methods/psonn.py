@@ -15,9 +15,9 @@ from clearloop.controllers import NetworkController
 from clearloop.errors import check_range
 from clearloop.kernels.layout import NETWORK, TANH, Policies
 from clearloop.methods.method import Column, Method, Problem
-from clearloop.methods.swarm import Form, Stages, Swarming, rounded
+from clearloop.methods.swarm import Form, Stages, Swarming, short_decimals
 
-WEIGHTS = 5.0
+_WEIGHTS = 5.0
 """How far from zero they may be, for features in their typical sizes."""
 
 
@@ -49,7 +49,7 @@ class NetworkForm(Form):
         self.widths = (len(self.slots), *hidden, len(self.reach))
         self.biased = not problem.task.symmetric
         count = sum((n_in + self.biased) * n_out for n_in, n_out in pairwise(self.widths))
-        self.bounds = np.tile([-WEIGHTS, WEIGHTS], (count, 1))
+        self.bounds = np.tile([-_WEIGHTS, _WEIGHTS], (count, 1))
 
     def layers(self, vectors: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Weights [P, inputs, outputs] and biases [P, outputs] of [P, d] vectors, as they stand in files."""
@@ -57,7 +57,10 @@ class NetworkForm(Form):
         for n_in, n_out in pairwise(self.widths):
             flat, biases, rest = np.split(rest, [n_in * n_out, (n_in + self.biased) * n_out], axis=1)
             weights = flat.reshape(-1, n_in, n_out) / sizes[:, None]
-            yield rounded(weights), rounded(biases) if self.biased else np.zeros((len(vectors), n_out))
+            yield (
+                short_decimals(weights),
+                short_decimals(biases) if self.biased else np.zeros((len(vectors), n_out)),
+            )
             sizes = np.ones(n_out)
 
     def encode(self, vectors: Floats) -> Policies:

@@ -18,12 +18,12 @@ from clearloop.methods.method import Candidate, Problem, Search, State
 from clearloop.search.cma import CMA, Descent
 from clearloop.search.pso import PSO, Swarm
 
-DIGITS = 4
+_DIGITS = 4
 MOST_PARAMETERS = 2_000  # of a form: a descent's covariance has the square of that
 
 
 @dataclass(frozen=True)
-class Stage:
+class SwarmStage:
     until: float
     """share of the budget at which it ends"""
     descents: int
@@ -45,11 +45,11 @@ class Stages:
     explore_share: float = 0.2
     """of the budget, for the swarm"""
     cma: CMA = CMA()
-    descend: tuple[Stage, ...] = (
-        Stage(0.45, 8, Sample(64, 1)),
-        Stage(0.65, 4, Sample(128, 1)),
-        Stage(0.85, 2, Sample(256, 2)),
-        Stage(1.0, 2, Sample(1024, None)),
+    descend: tuple[SwarmStage, ...] = (
+        SwarmStage(0.45, 8, Sample(64, 1)),
+        SwarmStage(0.65, 4, Sample(128, 1)),
+        SwarmStage(0.85, 2, Sample(256, 2)),
+        SwarmStage(1.0, 2, Sample(1024, None)),
     )
 
     def __post_init__(self) -> None:
@@ -193,10 +193,10 @@ class Hunt:
             run.restore(part)
 
 
-def rounded(values: Floats) -> Floats:
-    """To DIGITS significant digits: the doubles nearest to short decimals."""
+def short_decimals(values: Floats) -> Floats:
+    """To a few significant digits: the doubles nearest to short decimals."""
     sizes = np.abs(values)
-    places = DIGITS - 1 - np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
+    places = _DIGITS - 1 - np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
     power = 10.0 ** np.abs(places)
     near: Floats = np.where(places > 0, np.rint(values * power) / power, np.rint(values / power) * power)
     return near

@@ -8,8 +8,8 @@ from clearloop.networks.network import (
     Progress,
     Scaling,
     Training,
-    pack,
-    unpack,
+    pack_networks,
+    unpack_networks,
 )
 from clearloop.networks.training import Trained, train
 
@@ -22,7 +22,7 @@ __all__ = [
     "Scaling",
     "Trained",
     "Training",
-    "pack",
+    "pack_networks",
     "train",
-    "unpack",
+    "unpack_networks",
 ]

@@ -21,10 +21,10 @@ from clearloop.networks.network import Activation, Loss, Progress, Scaling, Trai
 Layers = tuple[tuple[jax.Array, jax.Array], ...]
 """weights [outputs, inputs] and biases [outputs] of each layer; an ensemble's begin with the axes [M, T]"""
 
-ACTIVATIONS: Final = {"relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
+_ACTIVATIONS: Final = {"relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
 
 
-class Rows(NamedTuple):
+class TrainingRows(NamedTuple):
     """Standardised data for T targets."""
 
     inputs: jax.Array
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     """[T, outputs, rows]"""
 
 
-class State(NamedTuple):
+class TrainingState(NamedTuple):
     """An ensemble under way: M members for each of T targets."""
 
     layers: Layers
@@ -74,16 +74,18 @@ def descend(
     return state.best, losses
 
 
-def _rows(inputs: Floats, targets: Floats) -> Rows:
-    return Rows(jnp.asarray(inputs, dtype=jnp.float32), jnp.asarray(targets, dtype=jnp.float32))
+def _rows(inputs: Floats, targets: Floats) -> TrainingRows:
+    return TrainingRows(jnp.asarray(inputs, dtype=jnp.float32), jnp.asarray(targets, dtype=jnp.float32))
 
 
 def _begin(
     rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...], settings: Training
-) -> State:
+) -> TrainingState:
     layers = first_layers(rng, ensemble, sizes)
     memory = _optimiser(settings, steps=1).init(layers)
-    return State(layers, memory, best=layers, best_loss=jnp.full(ensemble, jnp.inf, dtype=jnp.float32))
+    return TrainingState(
+        layers, memory, best=layers, best_loss=jnp.full(ensemble, jnp.inf, dtype=jnp.float32)
+    )
 
 
 def first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...]) -> Layers:
@@ -115,8 +117,13 @@ def _optimiser(settings: Training, steps: int) -> Any:
 
 @partial(jax.jit, static_argnames=("loss", "settings"))
 def _epoch(
-    state: State, order: jax.Array, rows: Rows, judges: Rows, loss: Loss, settings: Training
-) -> tuple[State, jax.Array]:
+    state: TrainingState,
+    order: jax.Array,
+    rows: TrainingRows,
+    judges: TrainingRows,
+    loss: Loss,
+    settings: Training,
+) -> tuple[TrainingState, jax.Array]:
     """The state after one pass over the minibatches `order`; training and judges' losses [2, M, T]."""
     of_network = partial(_loss, loss=loss, settings=settings)
     optimiser = _optimiser(settings, steps=len(order))
@@ -141,21 +148,21 @@ def _epoch(
 
 def _loss(layers: Layers, inputs: jax.Array, targets: jax.Array, loss: Loss, settings: Training) -> jax.Array:
     """The mean loss of one network over inputs [features, rows] and targets [outputs, rows]."""
-    outputs = forward(layers, inputs, settings.activation)
+    outputs = network_outputs(layers, inputs, settings.activation)
     if loss == "classes":
         return -(targets * jax.nn.log_softmax(outputs, axis=0)).sum(axis=0).mean()
     return jnp.square(outputs - targets).mean()
 
 
-def forward(layers: Layers, x: jax.Array, activation: Activation) -> jax.Array:
+def network_outputs(layers: Layers, x: jax.Array, activation: Activation) -> jax.Array:
     """Outputs [outputs, rows] of one network for inputs [features, rows]."""
     *hidden, (w_last, b_last) = layers
     for w, b in hidden:
-        x = ACTIVATIONS[activation](w @ x + b[:, None])
+        x = _ACTIVATIONS[activation](w @ x + b[:, None])
     return w_last @ x + b_last[:, None]
 
 
-def _judge(state: State, layers: Layers, memory: Any, judged: jax.Array) -> State:
+def _judge(state: TrainingState, layers: Layers, memory: Any, judged: jax.Array) -> TrainingState:
     """Keep the new layers of the networks whose held-out loss fell."""
     better = judged < state.best_loss  # false where training diverged to NaN
 
@@ -163,7 +170,7 @@ def _judge(state: State, layers: Layers, memory: Any, judged: jax.Array) -> Stat
         return jnp.where(jnp.expand_dims(better, range(2, new.ndim)), new, old)
 
     best = cast(Layers, jax.tree.map(choose, state.best, layers))
-    return State(layers, memory, best, jnp.where(better, judged, state.best_loss))
+    return TrainingState(layers, memory, best, jnp.where(better, judged, state.best_loss))
 
 
 # Networks that are fitted to one set of targets after the other, each time from where they are, in JAX.
@@ -223,7 +230,7 @@ def _sweep(
     optimiser = optax.adam(settings.learning_rate)
 
     def loss(layers: Layers, rows: jax.Array) -> jax.Array:
-        logits = forward(layers, points[:, rows], settings.activation)[0]
+        logits = network_outputs(layers, points[:, rows], settings.activation)[0]
         return (jax.nn.softplus(logits) - targets[rows] * logits).mean()
 
     def total(layers: Layers, rows: jax.Array) -> jax.Array:
@@ -243,7 +250,7 @@ def _answers(layers: Layers, asked: jax.Array, reads: jax.Array, settings: Train
     """[M, m]"""
 
     def answer(layers: Layers) -> jax.Array:
-        return jax.nn.sigmoid(forward(layers, asked, settings.activation)[0])
+        return jax.nn.sigmoid(network_outputs(layers, asked, settings.activation)[0])
 
     return jax.vmap(answer)(_seeing(layers, reads))
 
@@ -255,7 +262,7 @@ def _features(layers: Layers, rows: jax.Array, reads: jax.Array, settings: Train
     def hidden(layers: Layers) -> jax.Array:
         x = rows
         for w, b in layers[:-1]:
-            x = ACTIVATIONS[settings.activation](w @ x + b[:, None])
+            x = _ACTIVATIONS[settings.activation](w @ x + b[:, None])
         return x
 
     return jnp.concatenate(jax.vmap(hidden)(_seeing(layers, reads))).T

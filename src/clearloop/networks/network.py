@@ -48,7 +48,7 @@ class Scaling:
 
 Activation = Literal["relu", "tanh", "sigmoid"]
 
-ACTIVATIONS: Final[dict[str, Callable[[Floats], Floats]]] = {
+ACTIVATION_FUNCTIONS: Final[dict[str, Callable[[Floats], Floats]]] = {
     "relu": lambda x: np.maximum(x, 0.0),
     "tanh": np.tanh,
     "sigmoid": lambda x: 0.5 + 0.5 * np.tanh(0.5 * x),  # 1 / (1 + exp(−x)) without its overflow
@@ -66,7 +66,7 @@ class Network:
     activation: Activation = "relu"
 
     def __post_init__(self) -> None:
-        if self.activation not in ACTIVATIONS:
+        if self.activation not in ACTIVATION_FUNCTIONS:
             raise ClearloopError(
                 f"unknown activation {self.activation!r}: expected one of {', '.join(get_args(Activation))}"
             )
@@ -95,7 +95,7 @@ class Network:
     def __call__(self, inputs: ArrayLike) -> Floats:
         """Outputs [n, outputs] for inputs [n, inputs], in double precision."""
         x = np.asarray(inputs, dtype=np.float64)
-        activate = ACTIVATIONS[self.activation]
+        activate = ACTIVATION_FUNCTIONS[self.activation]
         for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = activate(x @ w.T + b)
         return x @ self.weights[-1].T + self.biases[-1]
@@ -119,7 +119,9 @@ Ensemble = tuple[tuple[Network, ...], ...]
 """[members][targets]: networks of equal sizes"""
 
 
-def lower(weights: Sequence[ArrayLike], biases: Sequence[ArrayLike], activation: Activation) -> Ensemble:
+def lower_layers(
+    weights: Sequence[ArrayLike], biases: Sequence[ArrayLike], activation: Activation
+) -> Ensemble:
     """The networks of stacked layers: weights [members, targets, outputs, inputs], biases without inputs."""
     weights, biases = ([np.asarray(a, dtype=np.float64) for a in layers] for layers in (weights, biases))
     members, targets = weights[0].shape[:2]
@@ -132,7 +134,7 @@ def lower(weights: Sequence[ArrayLike], biases: Sequence[ArrayLike], activation:
     )
 
 
-def pack(networks: Ensemble, name: str) -> dict[str, Floats]:
+def pack_networks(networks: Ensemble, name: str) -> dict[str, Floats]:
     """Arrays `name.weights.0` [members, targets, outputs, inputs], `name.biases.0`, and so on by layer."""
     shapes = {network.sizes for member in networks for network in member}
     if len(shapes) != 1:
@@ -144,7 +146,7 @@ def pack(networks: Ensemble, name: str) -> dict[str, Floats]:
     return arrays
 
 
-def unpack(arrays: Mapping[str, Floats], name: str, activation: Activation) -> Ensemble:
+def unpack_networks(arrays: Mapping[str, Floats], name: str, activation: Activation) -> Ensemble:
     """The networks that `pack` stored under this name."""
     weights = _layers(arrays, f"{name}.weights", dimensions=4)
     biases = _layers(arrays, f"{name}.biases", dimensions=3)
@@ -152,7 +154,7 @@ def unpack(arrays: Mapping[str, Floats], name: str, activation: Activation) -> E
         raise ClearloopError(
             f"the layers of {name!r} hold different numbers of networks: train and save anew"
         )
-    return lower(weights, biases, activation)
+    return lower_layers(weights, biases, activation)
 
 
 def _layers(arrays: Mapping[str, Floats], name: str, dimensions: int) -> list[Floats]:

@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from clearloop.arrays import Floats
-from clearloop.networks.descent import Layers, forward
+from clearloop.networks.descent import Layers, network_outputs
 from clearloop.networks.network import Activation, Network
 
-Loss = Literal["squared", "shares"]
+RpropLoss = Literal["squared", "shares"]
 """squared error; or, for targets from 0 to 1, the cross-entropy of the sigmoid of the outputs"""
 
 GROWTH, SHRINKAGE = 1.2, 0.5
-SMALLEST, LARGEST = 1e-6, 50.0
+_SMALLEST, _LARGEST = 1e-6, 50.0
 
 
 class _Course(NamedTuple):
@@ -47,7 +47,7 @@ def rprop(
     targets: Floats,
     *,
     epochs: int,
-    loss: Loss = "squared",
+    loss: RpropLoss = "squared",
     decay: float = 0.0,
     first_step: float = 0.01,
 ) -> tuple[Network, float]:
@@ -85,13 +85,13 @@ def _descend(
     x: jax.Array,
     y: jax.Array,
     epochs: int,
-    loss: Loss,
+    loss: RpropLoss,
     decay: float,
     first_step: float,
     activation: Activation,
 ) -> tuple[Layers, jax.Array]:
     def error(layers: Layers) -> jax.Array:
-        z = forward(layers, x, activation)
+        z = network_outputs(layers, x, activation)
         misses = jnp.square(z - y) if loss == "squared" else jax.nn.softplus(z) - y * z
         return misses.mean() + decay * sum(jnp.square(w).sum() for w, _ in layers)
 
@@ -113,7 +113,7 @@ def _move(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The weight, what the next epoch compares its gradient with, and the step size."""
     product = jnp.sign(before) * gradient  # of two small gradients it would be 0
-    grown, shrunk = jnp.minimum(step * GROWTH, LARGEST), jnp.maximum(step * SHRINKAGE, SMALLEST)
+    grown, shrunk = jnp.minimum(step * GROWTH, _LARGEST), jnp.maximum(step * SHRINKAGE, _SMALLEST)
     step = jnp.where(product > 0, grown, jnp.where(product < 0, shrunk, step))
     gradient = jnp.where(product < 0, 0.0, gradient)
     return weight - jnp.sign(gradient) * step, gradient, step
@@ -123,7 +123,7 @@ def _move(
 def _highest(layers: Layers, x: jax.Array, choices: jax.Array, activation: Activation) -> jax.Array:
     def values(choice: jax.Array) -> jax.Array:
         chosen = jnp.broadcast_to(choice[:, None], (len(choice), x.shape[1]))
-        return forward(layers, jnp.concatenate([x, chosen]), activation)[0]
+        return network_outputs(layers, jnp.concatenate([x, chosen]), activation)[0]
 
     found: jax.Array = jax.lax.map(values, choices).max(axis=0)
     return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
-from clearloop.networks.network import Ensemble, Loss, Progress, Scaling, Training, lower
+from clearloop.networks.network import Ensemble, Loss, Progress, Scaling, Training, lower_layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def train(
             network.with_scaling(of_inputs, scaling)
             for network, scaling in zip(member, of_targets, strict=True)
         )
-        for member in lower(weights, biases, settings.activation)
+        for member in lower_layers(weights, biases, settings.activation)
     )
     return Trained(networks, training_loss=losses[:, 0], held_out_loss=losses[:, 1])
 

@@ -10,15 +10,15 @@ from clearloop.expression import Expression, to_text
 from clearloop.expression.pieces import Piece
 from clearloop.figures.rules import draw_rules, ranges_of
 from clearloop.files import whole_file
-from clearloop.numbers import number
+from clearloop.numbers import number, shorten_numbers
 from clearloop.pages.formulas import mathml
-from clearloop.pages.report import render
+from clearloop.pages.report import TEMPLATES, render
 from clearloop.pages.sections import (
     Card,
+    CardTable,
     Cell,
     Section,
     Subject,
-    Table,
     as_svg,
     costs,
     coverage,
@@ -30,11 +30,11 @@ from clearloop.pages.sections import (
     starts,
     table,
 )
-from clearloop.pages.sentences import rounded, sentences
+from clearloop.pages.sentences import sentences
 from clearloop.pages.words import Said, explain_parts
 from clearloop.runs import RunDirectory
 
-LONGEST = 36  # characters of a term that is typeset
+_LONGEST = 36  # characters of a term that is typeset
 
 
 def contents(file: Path, run: RunDirectory) -> Card:
@@ -98,13 +98,13 @@ def _parts(subject: Subject) -> list[Section]:
 
 def _is_long(what: Expression | str) -> bool:
     """Too long for one line of its column: then it is text, which breaks."""
-    return not isinstance(what, str) and len(to_text(what)) > LONGEST
+    return not isinstance(what, str) and len(to_text(what)) > _LONGEST
 
 
 def _typeset(what: Expression | str) -> str | Piece:
     if isinstance(what, str):
         return what
-    return rounded(to_text(what)) if _is_long(what) else Piece.of(what)
+    return shorten_numbers(to_text(what)) if _is_long(what) else Piece.of(what)
 
 
 def _row(said: Said, usual: bool) -> list[str | Cell]:
@@ -126,8 +126,6 @@ def _rules(subject: Subject) -> list[Section]:
 
 
 # A card as files: one page for a browser, and a PDF. Both are the same bytes for the same inputs.
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_card(card: Card, path: Path) -> None:
@@ -155,7 +153,7 @@ def to_pdf(card: Card) -> bytes:
     return made
 
 
-def _shares(table: Table) -> list[int]:
+def _shares(table: CardTable) -> list[int]:
     """Of columns that share what room the others leave, in percent; 0 for the others."""
     parts = [float(width.removesuffix("fr")) if width != "auto" else 0.0 for width in table.widths]
     return [round(98 * part / sum(parts)) if part else 0 for part in parts]

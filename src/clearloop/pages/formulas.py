@@ -4,7 +4,7 @@ from markupsafe import Markup, escape
 
 from clearloop.controllers import Controller
 from clearloop.expression.pieces import Piece, Pieces
-from clearloop.pages.sentences import rounded
+from clearloop.numbers import shorten_numbers
 
 LONGEST = 90  # characters of a piece that is typeset: a browser does not break lines within it
 
@@ -23,7 +23,7 @@ def typeset(controller: Controller) -> Markup:
     """A line for each equation; kinds that no formula can show as their one line."""
     lines = controller.equations()
     if not lines:
-        return Markup('<p class="plain">{}</p>').format(rounded(controller.summary))
+        return Markup('<p class="plain">{}</p>').format(shorten_numbers(controller.summary))
     return Markup("").join(map(_line, lines))
 
 

@@ -21,19 +21,24 @@ from clearloop.figures.rules import draw_rules, ranges_of
 from clearloop.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, as_image
 from clearloop.figures.trajectories import Outcomes, draw_start_maps, draw_trajectories
 from clearloop.files import whole_file
+from clearloop.numbers import (
+    amount,
+    estimate,
+    format_penalty,
+    penalty_with_error,
+    percent,
+    shorten_numbers,
+    signed_estimate,
+)
 from clearloop.pages.formulas import typeset
 from clearloop.pages.sentences import (
     beware,
     compared,
     cost_of,
-    format_penalty,
     headline,
     kept,
-    percent,
     planned,
-    rounded,
     sentences,
-    with_error,
 )
 from clearloop.plants.scenarios import Scenarios
 from clearloop.registry import METHODS
@@ -45,7 +50,7 @@ from clearloop.task import Task
 
 # What the report says of each controller, when it is opened.
 
-SEED = 0  # of the noise: the same for all controllers
+_SEED = 0  # of the noise: the same for all controllers
 
 Facts = list[tuple[str, str]]
 
@@ -60,15 +65,15 @@ def details(
 ) -> Iterator[dict[str, Any]]:
     """Of one after the other: some seconds each."""
     for entry, controller in zip(front.entries, controllers, strict=True):
-        found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(SEED))
+        found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(_SEED))
         yield {
             "controller": entry.controller,
             "method": entry.method,
             "kind": controller.kind,
             "complexity": entry.complexity,
-            "summary": rounded(entry.formula),
+            "summary": shorten_numbers(entry.formula),
             "formula": typeset(controller),
-            "words": "\n".join(rounded(line) for line in controller.words()),
+            "words": "\n".join(shorten_numbers(line) for line in controller.words()),
             "diagnosis": found,
             "facts": [*_costs(entry), *_trust(trusted.get(entry.controller)), *_behaviour(found)],
             "warnings": trusted[entry.controller].warnings if entry.controller in trusted else [],
@@ -78,9 +83,16 @@ def details(
 
 
 def _costs(entry: Entry) -> Facts:
-    facts = [("promised by the model", f"penalty {with_error(entry.penalty_model, entry.penalty_model_se)}")]
+    facts = [
+        (
+            "promised by the model",
+            f"penalty {penalty_with_error(entry.penalty_model, entry.penalty_model_se)}",
+        )
+    ]
     if entry.penalty_system is not None:
-        facts.append(("on the plant", f"penalty {with_error(entry.penalty_system, entry.penalty_system_se)}"))
+        facts.append(
+            ("on the plant", f"penalty {penalty_with_error(entry.penalty_system, entry.penalty_system_se)}")
+        )
     if entry.failures_system is not None:
         facts.append(("starts that fail", percent(entry.failures_system)))
     return facts
@@ -104,13 +116,11 @@ def _behaviour(found: Diagnosis) -> Facts:
     if found.linearisation is not None:
         facts.append(("close to its rest", repr(found.linearisation)))
     for step in found.steps:
-        time = step.settling_time
-        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
-        error = f"{step.integral_error:.3g} {step.unit} s".replace("  ", " ")
-        said = f"{settled}, overshoot {step.overshoot:.3g} %, integral of the absolute error {error}"
-        facts.append((f"a step of {step.state} by {step.size:g} {step.unit}".rstrip(), said))
+        error = amount(step.integral_error, f"{step.unit} s".lstrip(), 3)
+        said = f"{step.words}, integral of the absolute error {error}"
+        facts.append((f"a step of {step.state} by {amount(step.size, step.unit, 6)}", said))
     if found.coverage is not None:
-        facts.append(("outside the logged region", f"{100 * found.coverage.outside:.1f} % of visited states"))
+        facts.append(("outside the logged region", f"{percent(found.coverage.outside)} of visited states"))
     return facts + [(f"no {what}", why) for what, why in found.left_out.items()]
 
 
@@ -118,11 +128,15 @@ def _robustness(found: Diagnosis) -> list[dict[str, str]]:
     if found.robustness is None:
         return []
     calm = found.robustness
-    undisturbed = {"name": "nothing", "penalty": f"{calm.penalty:.2f}", "failures": percent(calm.failures)}
+    undisturbed = {
+        "name": "nothing",
+        "penalty": estimate(calm.penalty, places=2),
+        "failures": percent(calm.failures),
+    }
     return [undisturbed] + [
         {
             "name": one.name,
-            "penalty": f"{one.penalty:.2f} ({one.change:+.2f} ± {one.standard_error:.2f})",
+            "penalty": f"{one.penalty:.2f} ({signed_estimate(one.change, one.standard_error, 2)})",
             "failures": percent(one.failures),
         }
         for one in calm.disturbed
@@ -173,17 +187,17 @@ def _telling_row(task: Task, batch: Batch) -> int:
 
 # Four lights beside the answer: whether to believe it, with the reason in words.
 
-Grade = Literal["good", "fair", "poor"]
-SIGNS: dict[Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
+_Grade = Literal["good", "fair", "poor"]
+SIGNS: dict[_Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
 REASONS = 2  # of the verdict on the model; all of them stand further down
-KEPT, NEARLY = 0.05, 0.15  # how far plant and promise may be apart
+KEPT, _NEARLY = 0.05, 0.15  # how far plant and promise may be apart
 FEW, MANY = 0.05, 0.2  # share of the starts that a disturbance may cost
 DEARER, TWICE = 0.25, 1.0  # how much more of the penalty
 
 
 class Light(NamedTuple):
     name: str
-    grade: Grade
+    grade: _Grade
     text: str
 
     @property
@@ -197,7 +211,7 @@ def lights(front: Front, examined: Report, quality: Quality, pick: Diagnosis) ->
 
 
 def _data(examined: Report) -> Light:
-    grade: Grade = "good" if examined.severity in ("ok", "note") else "fair"
+    grade: _Grade = "good" if examined.severity in ("ok", "note") else "fair"
     return Light("The data", "poor" if examined.severity == "problem" else grade, examined.verdict)
 
 
@@ -206,7 +220,7 @@ def _promise(front: Front) -> Light:
     if not pairs:
         return Light("The promise", "fair", "There is no plant to test it on: it is what the model says.")
     apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
-    return Light("The promise", _graded(apart, KEPT, NEARLY), sentences(kept(front)))
+    return Light("The promise", _graded(apart, KEPT, _NEARLY), sentences(kept(front)))
 
 
 def _calm(pick: Diagnosis) -> list[Light]:
@@ -217,7 +231,7 @@ def _calm(pick: Diagnosis) -> list[Light]:
     worst = max(before.disturbed, key=lambda one: (one.failures, one.penalty))
     lost, dearer = worst.failures - before.failures, worst.change / max(abs(before.penalty), 1e-9)
     fails = f"{percent(worst.failures)} of the starts fail, not {percent(before.failures)}"
-    costs = f"it costs {100 * dearer:.0f} % more" if dearer > 0 else "it costs no more"
+    costs = f"it costs {percent(dearer, 0)} more" if dearer > 0 else "it costs no more"
     said = f"with {worst.name} {costs}, and {fails if lost > 0 else 'no more starts fail'}"
     grade = max(_graded(lost, FEW, MANY), _graded(dearer, DEARER, TWICE), key=list(SIGNS).index)
     return [Light("Disturbed", grade, sentences(said, *_small_deviations(pick.linearisation)))]
@@ -229,7 +243,7 @@ def _small_deviations(found: Linearisation | None) -> Iterator[str]:
         yield f"close to its rest it is {found!r}" if holds else f"it {found!r}"
 
 
-def _graded(value: float, good: float, fair: float) -> Grade:
+def _graded(value: float, good: float, fair: float) -> _Grade:
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
 
@@ -237,16 +251,16 @@ def _graded(value: float, good: float, fair: float) -> Grade:
 #
 # Both axes are logarithmic where that is possible: penalties and complexities of one front span decades.
 
-WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
-COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
+_WIDTH, HEIGHT = 640, 400
+_LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
+_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
 SHAPES = ("circle", "square", "triangle", "diamond", "cross")
 MOST_TICKS = 6
 DECADE = 10.0
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """From values to places."""
 
     low: float
@@ -255,7 +269,7 @@ class Scale:
     last: float
 
     @classmethod
-    def of(cls, values: Sequence[float], first: float, last: float) -> "Scale":
+    def of(cls, values: Sequence[float], first: float, last: float) -> "Axis":
         """With some air on both sides."""
         low, high = min(values), max(values)
         if low <= 0:  # no logarithm
@@ -293,10 +307,10 @@ def chart(front: Front) -> dict[str, Any]:
     known = [row for row in front.published if row.in_paper]
     tested = front.entries[0].penalty_system is not None
     lines = [(row.penalty_system if tested else row.penalty_model) for row in known]
-    x = Scale.of([entry.complexity for entry in front.entries], LEFT, WIDTH - RIGHT)
-    y = Scale.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
+    x = Axis.of([entry.complexity for entry in front.entries], _LEFT, _WIDTH - RIGHT)
+    y = Axis.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
     methods = {
-        name: {"colour": COLOURS[n % len(COLOURS)], "shape": SHAPES[(n + n // len(COLOURS)) % len(SHAPES)]}
+        name: {"colour": _COLOURS[n % len(_COLOURS)], "shape": SHAPES[(n + n // len(_COLOURS)) % len(SHAPES)]}
         for n, name in enumerate(dict.fromkeys(entry.method for entry in front.entries))
     }
     points = [
@@ -313,10 +327,10 @@ def chart(front: Front) -> dict[str, Any]:
         for i, (entry, cost) in enumerate(zip(front.entries, costs, strict=True))
     ]
     return {
-        "width": WIDTH,
+        "width": _WIDTH,
         "height": HEIGHT,
-        "left": LEFT,
-        "right": WIDTH - RIGHT,
+        "left": _LEFT,
+        "right": _WIDTH - RIGHT,
         "top": TOP,
         "bottom": HEIGHT - BOTTOM,
         "points": points,
@@ -331,11 +345,11 @@ def chart(front: Front) -> dict[str, Any]:
     }
 
 
-T = TypeVar("T")
-Progress = Callable[[float], None]
+_T = TypeVar("_T")
+_Progress = Callable[[float], None]
 
 
-def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, Any]:
+def report_contents(run: RunDirectory, progress: _Progress | None = None) -> dict[str, Any]:
     """`progress` is told the share that is done."""
     description, front = run.describe(), Front.read(run)
     task = run.task()
@@ -380,7 +394,7 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
     }
 
 
-def _followed(parts: Iterator[T], total: int, progress: Progress | None) -> list[T]:
+def _followed(parts: Iterator[_T], total: int, progress: _Progress | None) -> list[_T]:
     found = []
     for part in parts:
         found.append(part)
@@ -411,13 +425,13 @@ def _table(front: Front, trusted: Mapping[str, Trusted]) -> list[dict[str, Any]]
             "published": False,
             "method": entry.method,
             "complexity": entry.complexity,
-            "promised": with_error(entry.penalty_model, entry.penalty_model_se),
-            "system": with_error(entry.penalty_system, entry.penalty_system_se)
+            "promised": penalty_with_error(entry.penalty_model, entry.penalty_model_se),
+            "system": penalty_with_error(entry.penalty_system, entry.penalty_system_se)
             if entry.penalty_system is not None
             else "",
             "failures": percent(entry.failures_system) if entry.failures_system is not None else "",
             "outside": _outside(trusted.get(entry.controller)),
-            "formula": rounded(entry.formula),
+            "formula": shorten_numbers(entry.formula),
         }
         for entry in front.entries
     ]
@@ -470,9 +484,9 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_report(run: RunDirectory, progress: Progress | None = None) -> Path:
+def write_report(run: RunDirectory, progress: _Progress | None = None) -> Path:
     """Of a finished run. `progress` is told the share that is done."""
-    file, page = run.path / "report.html", render(TEMPLATES / "report.html", contents(run, progress))
+    file, page = run.path / "report.html", render(TEMPLATES / "report.html", report_contents(run, progress))
     with whole_file(file) as out:
         out.write(page.encode())
     return file

@@ -25,8 +25,15 @@ from clearloop.figures.style import SETTINGS
 from clearloop.figures.trajectories import Outcomes, draw_start_maps
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.lqr import LQR, Design, design
-from clearloop.numbers import MINUS, number, quantity
-from clearloop.pages.sentences import percent, with_error
+from clearloop.numbers import (
+    estimate,
+    number,
+    penalty_with_error,
+    percent,
+    quantity,
+    signed_estimate,
+    true_minus,
+)
 from clearloop.plants.scenarios import Scenarios
 from clearloop.registry import TARGETS
 from clearloop.runs import RunDirectory
@@ -49,7 +56,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class CardTable:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     numbers: tuple[int, ...] = ()
@@ -67,9 +74,11 @@ def table(
     numbers: Sequence[int] = (),
     codes: Sequence[int] = (),
     widths: Sequence[str] = (),
-) -> Table:
+) -> CardTable:
     cells = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows)
-    return Table(tuple(header), cells, tuple(numbers), tuple(codes), tuple(widths) or ("auto",) * len(header))
+    return CardTable(
+        tuple(header), cells, tuple(numbers), tuple(codes), tuple(widths) or ("auto",) * len(header)
+    )
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ class Section:
     title: str
     lines: tuple[str, ...] = ()
     """sentences above the table"""
-    table: Table | None = None
+    table: CardTable | None = None
     figure: str = ""
     """SVG"""
     caption: str = ""
@@ -118,7 +127,7 @@ def as_svg(figure: "Figure") -> str:
 
 # The controller that a card is about, with everything of its run that the card needs.
 
-SEED = 0  # of the noise, as in the report
+_SEED = 0  # of the noise, as in the report
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +193,7 @@ def examine(file: Path, run: RunDirectory) -> Subject:
         batch=batch,
         description=description,
         diagnosis=diagnose(
-            controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(SEED)
+            controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(_SEED)
         ),
         promised=evaluate(
             controller, task, surrogate=surrogate, members=surrogate.judge_members, starts=scoring
@@ -274,25 +283,17 @@ def robustness(subject: Subject) -> Section:
     title, found = "Noise, delay and gain error", subject.diagnosis.robustness
     if found is None:
         return Section(title, lines=(f"Not known: {subject.diagnosis.left_out['robustness']}.",))
-    rows = [["undisturbed", f"{found.penalty:.3f}", "", percent(found.failures)]]
+    rows = [["undisturbed", estimate(found.penalty), "", percent(found.failures)]]
     rows += [
         [
-            one.name.replace("-", MINUS),
-            f"{one.penalty:.3f}",
-            f"{round(one.change, 3) + 0.0:+.3f} ± {one.standard_error:.3f}".replace("-", MINUS),
+            true_minus(one.name),
+            estimate(one.penalty),
+            true_minus(signed_estimate(one.change, one.standard_error)),
             percent(one.failures),
         ]
         for one in found.disturbed
     ]
-    steps = []
-    for step in subject.diagnosis.steps:
-        time = step.settling_time
-        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
-        size = f"{step.size:g} {step.unit}".rstrip()
-        steps.append(
-            f"A step of {step.state} by {size}: {settled}, overshoot {step.overshoot:.3g} %,"
-            f" undershoot {step.undershoot:.3g} %."
-        )
+    steps = [f"A {step!r}, undershoot {step.undershoot:.3g} %." for step in subject.diagnosis.steps]
     return Section(
         title,
         table=table(
@@ -330,7 +331,7 @@ def costs(subject: Subject) -> Section:
 def _cost(name: str, found: Evaluation) -> list[str]:
     return [
         name,
-        with_error(found.penalty, found.standard_error),
+        penalty_with_error(found.penalty, found.standard_error),
         percent(found.failures),
         f"{found.penalties.shape[1]:,}",
     ]
@@ -343,8 +344,8 @@ def _compared(subject: Subject) -> str:
         judges += f"; they say {number(float(spread.min()))} to {number(float(spread.max()))}"
     if subject.tested is None or subject.promised.penalty <= 0:
         return f"{judges}."
-    more = 100 * (subject.tested.penalty / subject.promised.penalty - 1)
-    return f"{judges}. The plant costs {abs(more):.1f} % {'more' if more >= 0 else 'less'} than promised."
+    more = subject.tested.penalty / subject.promised.penalty - 1
+    return f"{judges}. The plant costs {percent(abs(more))} {'more' if more >= 0 else 'less'} than promised."
 
 
 def coverage(subject: Subject) -> Section:
@@ -369,7 +370,7 @@ def coverage(subject: Subject) -> Section:
 # The loop for small deviations: gains where it rests, beside LQR's; eigenvalues and margins.
 
 MOST_MODES = 4  # that are listed, the slowest first
-NONE = "—"
+_NONE = "—"
 
 
 def gains(subject: Subject) -> Section:
@@ -450,7 +451,7 @@ def small_deviations(subject: Subject) -> Section:
         notes.append(f"No linear model of the log: {subject.model}.")
     columns = [_values(margins, subject.task.dt) for margins in known.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
-    rows = [[label, *(column.get(label, NONE) for column in columns)] for label in labels]
+    rows = [[label, *(column.get(label, _NONE) for column in columns)] for label in labels]
     notes.append("Limits of the actions are not in it.")
     return Section(
         title,
@@ -483,4 +484,4 @@ def _values(margins: Margins, dt: float) -> dict[str, str]:
 
 def _mode(mode: Mode) -> str:
     imaginary = f" ± {mode.value.imag:.4f}i" if abs(mode.value.imag) > 5e-5 else ""
-    return f"{mode.value.real:.4f}{imaginary}".replace("-", MINUS)
+    return true_minus(f"{mode.value.real:.4f}{imaginary}")

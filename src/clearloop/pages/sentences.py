@@ -1,16 +1,14 @@
 """What the front of a run comes to, in sentences: the same on the screen and in the report."""
 
-import math
-import re
 from typing import TYPE_CHECKING
+
+from clearloop.numbers import format_penalty, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clearloop.runs import Before, Entry, Front, Trusted
     from clearloop.runs.front import Beside
-
-DIGITS = 3  # of numbers in formulas; the files have all of them
 
 
 def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str:
@@ -85,26 +83,13 @@ def kept(front: "Front") -> str:
     apart = max(abs(cost / promised - 1) for promised, cost in pairs)
     more = cost_of(pick) / pick.penalty_model - 1
     return (
-        f"{said}, {abs(more):.1%} {'more' if more >= 0 else 'less'};"
-        f" over the front, plant and promise are at most {apart:.1%} apart"
-    ).replace("%", " %")
+        f"{said}, {percent(abs(more))} {'more' if more >= 0 else 'less'};"
+        f" over the front, plant and promise are at most {percent(apart)} apart"
+    )
 
 
 def sentences(*parts: str) -> str:
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
-
-
-def rounded(formula: str) -> str:
-    """With numbers that a person can take in."""
-    return re.sub(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?", lambda match: _short(float(match[0])), formula)
-
-
-def _short(value: float) -> str:
-    if value == 0 or not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{DIGITS}g}"
-    places = max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def cost_of(entry: "Entry | Beside") -> float:
@@ -112,25 +97,11 @@ def cost_of(entry: "Entry | Beside") -> float:
     return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
 
 
-def with_error(mean: float, error: float | None) -> str:
-    """`2.61 ± 0.12`"""
-    return format_penalty(mean) + (f" ± {error:.2g}" if error is not None else "")
-
-
-def percent(share: float) -> str:
-    """`6.1 %`"""
-    return f"{100 * share:.1f} %"
-
-
-def format_penalty(value: float) -> str:
-    return f"{value:.2f}" if 0.01 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
-
-
 def _compared(cost: float, other: float) -> str:
     """`12 % less than`; in absolute terms where shares mean nothing."""
     if cost > 0 and other > 0:
         change = cost / other - 1
-        size = f"{100 * abs(change):.{0 if abs(change) >= 0.1 else 1}f} %"
+        size = percent(abs(change), places=0 if abs(change) >= 0.1 else 1)
     else:
         change, size = cost - other, format_penalty(abs(cost - other))
     return f"{size} {'less' if change <= 0 else 'more'} than"

@@ -8,8 +8,7 @@ from clearloop.controllers.views import Note, Part, variable_words
 from clearloop.diagnosis.terms import Experience
 from clearloop.expression import Call, Expression, Number, Variable, to_text
 from clearloop.expression.summands import Term
-from clearloop.numbers import number, quantity, signed
-from clearloop.pages.sentences import rounded
+from clearloop.numbers import number, quantity, shorten_numbers, signed
 
 # Conditions, variables and numbers of a controller in words, with its units.
 
@@ -46,7 +45,7 @@ def _side(side: Expression, other: Expression, controller: Controller) -> str:
             return variable_words(side)
         case Call(operation, (Variable() as inner,)) if operation.name == "abs":
             return f"the size of {variable_words(inner)}"
-    return rounded(to_text(side))
+    return shorten_numbers(to_text(side))
 
 
 def _name(expression: Expression) -> str:

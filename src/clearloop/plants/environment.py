@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from clearloop.errors import ClearloopError
 from clearloop.kernels.rollout import STATE_LIMIT
-from clearloop.plants.plant import Stepper
+from clearloop.plants.plant import PlantStepper
 from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task, builtin_tasks
 
-Vector = NDArray[np.float64]
+_Vector = NDArray[np.float64]
 
 
-class PlantEnvironment(gymnasium.Env[Vector, Vector]):
+class PlantEnvironment(gymnasium.Env[_Vector, _Vector]):
     """States in, actions out, in engineering units; one step is one control interval.
 
     Actions are limited, and rounded to those that the task allows.
@@ -29,7 +29,7 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
     def __init__(self, task: str | Task = "cartpole") -> None:
         self.task = Task.load(task) if isinstance(task, str) else task
         self._full = self.task.unveiled
-        self._plant = Stepper(self.task)
+        self._plant = PlantStepper(self.task)
         low, high = self.task.action_limits.T
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float64)
         reach = np.full(len(self.task.states), STATE_LIMIT)
@@ -37,7 +37,7 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Vector, dict[str, Any]]:
+    ) -> tuple[_Vector, dict[str, Any]]:
         super().reset(seed=seed)
         start = (options or {}).get("start")
         point = self._full.random_starts(1, self.np_random)[0] if start is None else np.array(start, float)
@@ -50,7 +50,7 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
         self._plant.begin(self._scenario.starts[0])
         return self._observation, self._info
 
-    def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+    def step(self, action: _Vector) -> tuple[_Vector, float, bool, bool, dict[str, Any]]:
         now = min(self._step, self.task.horizon - 1)
         aims, script = self._scenario.setpoints[0, now : now + 2], self._scenario.script[:, now : now + 2]
         _, reward, failed = self._plant.step(np.asarray(action, np.float64), aims, script)
@@ -58,7 +58,7 @@ class PlantEnvironment(gymnasium.Env[Vector, Vector]):
         return self._observation, reward, failed, False, self._info
 
     @property
-    def _observation(self) -> Vector:
+    def _observation(self) -> _Vector:
         return self._plant.state[: len(self.task.states)]
 
     @property

@@ -14,19 +14,19 @@ from clearloop.task import Task
 
 # A task's reward and failure in plain Python, step by step: for plants that the engine does not run.
 
-Values = Mapping[str, float]
+_Values = Mapping[str, float]
 
 
-class Judge:
+class EpisodeJudge:
     """Remembers as much of an episode as the task's formulas look back."""
 
-    def __init__(self, task: Task, start: Values) -> None:
+    def __init__(self, task: Task, start: _Values) -> None:
         depth = task_window(task)
         self._task = task
-        self._states: deque[Values] = deque([start] * depth, maxlen=depth)
-        self._actions: deque[Values] = deque([dict.fromkeys(task.actions, 0.0)] * depth, maxlen=depth)
+        self._states: deque[_Values] = deque([start] * depth, maxlen=depth)
+        self._actions: deque[_Values] = deque([dict.fromkeys(task.actions, 0.0)] * depth, maxlen=depth)
 
-    def judge(self, action: Values, after: Values, setpoints: Values) -> tuple[float | None, bool | None]:
+    def judge(self, action: _Values, after: _Values, setpoints: _Values) -> tuple[float | None, bool | None]:
         """Reward and failure of a step; None where the task has no formula for it."""
         self._actions.appendleft(action)
         verdicts = [
@@ -36,7 +36,7 @@ class Judge:
         self._states.appendleft(after)
         return verdicts[0], None if verdicts[1] is None else verdicts[1] != 0
 
-    def _value(self, formula: Expression, after: Values, setpoints: Values) -> float:
+    def _value(self, formula: Expression, after: _Values, setpoints: _Values) -> float:
         def read(variable: Variable) -> float:
             if variable.name in self._task.actions:
                 return self._actions[variable.lag or 0][variable.name]
@@ -59,7 +59,7 @@ class Actor(Protocol):
     ) -> dict[str, float]: ...
 
 
-class Episode(NamedTuple):
+class GymEpisode(NamedTuple):
     """T steps."""
 
     states: Floats
@@ -93,7 +93,7 @@ def _check_shape(task: Task, what: str, space: Any, names: str, count: int) -> N
         )
 
 
-def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floats, seed: int) -> Episode:
+def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floats, seed: int) -> GymEpisode:
     """A controller from where the environment resets to with this seed; `setpoints`: [T, S].
 
     Observations are the task's states in their order. The reward is the task's, or the environment's own
@@ -102,7 +102,7 @@ def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floa
     """
     observation, _ = environment.reset(seed=seed)
     memory, state = controller.reset(), _named(task, observation)
-    judge = Judge(task, state)
+    judge = EpisodeJudge(task, state)
     states, actions, rewards, failed, over = [state], [], [], False, False
     for aims in setpoints:
         setpoint = _named(task, aims)
@@ -118,7 +118,7 @@ def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floa
         states.append(state)
         actions.append(action)
         rewards.append(reward)
-    return Episode(_table(states, task.states), _table(actions, task.actions), np.array(rewards), failed)
+    return GymEpisode(_table(states, task.states), _table(actions, task.actions), np.array(rewards), failed)
 
 
 def _named(task: Task, values: Any) -> dict[str, float]:

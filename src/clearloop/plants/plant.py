@@ -11,7 +11,16 @@ from clearloop.data.log import first_windows
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, variables
 from clearloop.kernels.engine import System, roll_out
-from clearloop.kernels.layout import DERIVATIVE, FORMULA, SEQUENCE, Dynamics, Job, Networks, Policies, Reward
+from clearloop.kernels.layout import (
+    DERIVATIVE,
+    FORMULA,
+    SEQUENCE,
+    Dynamics,
+    Job,
+    LoweredReward,
+    Networks,
+    Policies,
+)
 from clearloop.programs import frame_slot, lower_programs, lower_ways, unbounded
 from clearloop.task import Task
 from clearloop.task.plant import one_step_on
@@ -55,7 +64,7 @@ def _derived(task: Task) -> dict[str, Expression]:
     return task.plant_next | task.plant_observed | task.derived
 
 
-def lower_reward(task: Task, dtype: Any, history: int | None = None) -> Reward:
+def lower_reward(task: Task, dtype: Any, history: int | None = None) -> LoweredReward:
     """The reward and the failure condition that a task file gives."""
     if task.reward_expression is None:
         what = "gives no formula for its reward: it has to be learned from a log"
@@ -65,10 +74,10 @@ def lower_reward(task: Task, dtype: Any, history: int | None = None) -> Reward:
 
 def lower_judgements(
     formulas: Sequence[Expression], task: Task, dtype: Any, history: int | None = None
-) -> Reward:
+) -> LoweredReward:
     """A reward and, if there are two formulas, when it fails."""
     code, operand, spans = lower_programs(formulas, frame_slot(task, history), dtype)
-    return Reward(
+    return LoweredReward(
         kind=FORMULA,
         code=code,
         operand=operand,
@@ -108,14 +117,14 @@ def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
 # The plant of a task, one control interval at a time.
 
 
-class Step(NamedTuple):
+class PlantStep(NamedTuple):
     action: Floats
     """[A] as it was applied: limited, and rounded to what the task allows"""
     reward: float
     failed: bool
 
 
-class Stepper:
+class PlantStepper:
     """Remembers as much of an episode as the plant and its reward look back on."""
 
     def __init__(self, task: Task) -> None:
@@ -137,7 +146,7 @@ class Stepper:
         """Add to a state that the plant moves. What sensors show of it follows in the next step."""
         self._window[0, self.task.unveiled.state_names.index(name)] += amount
 
-    def step(self, action: Floats, aims: Floats, script: Floats) -> Step:
+    def step(self, action: Floats, aims: Floats, script: Floats) -> PlantStep:
         """`action`: [A]; `aims`: [2, S], setpoints now and after it; `script`: [1, 2, D], as in a `Job`."""
         chosen: Floats = to_levels(action, self.task.action_limits, self.task.action_counts)
         self._window[0, self._states :] = chosen
@@ -147,4 +156,4 @@ class Stepper:
         moved = roll_out(policies, self._system, job, trajectories=True, workers=1)
         row = np.concatenate([np.asarray(moved.states)[0, 0, 0, 1], np.zeros_like(chosen)])
         self._window = np.vstack([row, self._window[:-1]])
-        return Step(chosen, float(np.asarray(moved.rewards)[0, 0, 0, 0]), bool(moved.failed[0, 0, 0]))
+        return PlantStep(chosen, float(np.asarray(moved.rewards)[0, 0, 0, 0]), bool(moved.failed[0, 0, 0]))

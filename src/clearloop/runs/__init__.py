@@ -1,7 +1,16 @@
 """Run directories: what was asked, what it was learned from, and what came out."""
 
 from clearloop.runs.directory import Request, RunDirectory
-from clearloop.runs.front import Before, Entry, Front, Judged, Known, Trusted, examine_front, read_trust
+from clearloop.runs.front import (
+    Before,
+    Entry,
+    Front,
+    Judged,
+    PublishedEntry,
+    Trusted,
+    examine_front,
+    read_trust,
+)
 from clearloop.runs.learning import Interruption, Ledger, News, finish, polite_interruption, run_method
 
 __all__ = [
@@ -10,9 +19,9 @@ __all__ = [
     "Front",
     "Interruption",
     "Judged",
-    "Known",
     "Ledger",
     "News",
+    "PublishedEntry",
     "Request",
     "RunDirectory",
     "Trusted",

@@ -167,12 +167,12 @@ def _description(task: Task, batch: Batch, asked: Mapping[str, Any]) -> dict[str
 
 # Tables of a run as CSV, a dataclass for each kind of row: numbers read back as they were.
 
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 _LARGEST = 256 * 1024 * 1024  # bytes
 
 
-def write_table(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
+def write_table(path: Path, kind: type[_Row], rows: Iterable[_Row]) -> None:
     """A column for each field; an empty cell for what is unknown: None or NaN."""
     names = _names(kind)
     text = io.StringIO()
@@ -183,7 +183,7 @@ def write_table(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
         file.write(text.getvalue().encode())
 
 
-def read_table(path: Path, kind: type[Row]) -> tuple[Row, ...]:
+def read_table(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
     """What `write_table` wrote; further columns do no harm."""
     try:
         cells = list(csv.DictReader(io.StringIO(read_text(path, _LARGEST)), strict=True))

@@ -12,10 +12,11 @@ from clearloop.data import Batch
 from clearloop.diagnosis.robustness import Region, cover
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
-from clearloop.evaluation.rollouts import LoggedCost
+from clearloop.evaluation.rollouts import LoggedCost, standard_error_of
 from clearloop.explanation import explain
 from clearloop.methods import Point, Result
 from clearloop.methods.learning import JUDGED_STARTS, PLANNED_STARTS, streams
+from clearloop.numbers import percent, rough_percent
 from clearloop.plants.scenarios import Scenarios
 from clearloop.published import Published, published_for
 from clearloop.runs.directory import RunDirectory, read_table, write_table
@@ -99,7 +100,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Known:
+class PublishedEntry:
     """A row of `published.csv`: a controller that others have published for this plant."""
 
     controller: str
@@ -117,13 +118,16 @@ class Front:
     """method by method, each from the simplest to the best"""
     judged: tuple[Judged, ...]
     """in the same order"""
-    published: tuple[Known, ...] = ()
+    published: tuple[PublishedEntry, ...] = ()
     planned: tuple[Beside, ...] = ()
     """where there are planners: all of the front, and what was published, from the planners' starts"""
 
     @classmethod
     def of(
-        cls, results: Sequence[Result], published: Sequence[Known] = (), others: Sequence[Scored] = ()
+        cls,
+        results: Sequence[Result],
+        published: Sequence[PublishedEntry] = (),
+        others: Sequence[Scored] = (),
     ) -> Self:
         """`others`: the scores of what was published."""
         rows = [row for result in results for row in result.front.rows()]
@@ -174,7 +178,7 @@ class Front:
 
     def write(self, run: RunDirectory) -> None:
         if self.published:
-            write_table(run.path / "published.csv", Known, self.published)
+            write_table(run.path / "published.csv", PublishedEntry, self.published)
         if self.planned:
             write_table(run.path / "planned.csv", Beside, self.planned)
         write_table(run.path / "judged.csv", Judged, self.judged)
@@ -190,7 +194,7 @@ class Front:
         return cls(
             entries,
             judged,
-            read_table(published, Known) if published.exists() else (),
+            read_table(published, PublishedEntry) if published.exists() else (),
             read_table(planned, Beside) if planned.exists() else (),
         )
 
@@ -209,7 +213,7 @@ def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
     for number, (point, cost) in enumerate(zip(points, costs, strict=True), 1):
         n = min(cost.size, best.size)
         extra = cost[:n] - best[:n]
-        se = float(extra.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+        se = standard_error_of(extra) if n > 1 else None
         judged = point.judged
         rows.append(
             Judged(
@@ -238,11 +242,11 @@ def score_published(task: Task, surrogate: Surrogate) -> Iterator[tuple[Publishe
 # How far to believe each controller of a front: where it goes, how far models differ, what was before it.
 
 STARTS = 256
-FEWEST = 30  # rows of the log to compare with it
-SEED = 0  # of the starts and of the region: the same for all controllers
+_FEWEST = 30  # rows of the log to compare with it
+_SEED = 0  # of the starts and of the region: the same for all controllers
 
-OUTSIDE = 0.1  # share of the path outside the logged region, from which on to beware; 0.01 is usual
-APART = 0.1  # deviation between models, as a share of the promise
+_OUTSIDE = 0.1  # share of the path outside the logged region, from which on to beware; 0.01 is usual
+_APART = 0.1  # deviation between models, as a share of the promise
 
 
 @dataclass(frozen=True)
@@ -262,9 +266,9 @@ class Trusted:
     @property
     def warnings(self) -> list[str]:
         found = []
-        if self.outside is not None and self.outside > OUTSIDE:
-            found.append(f"{100 * self.outside:.0f} % of its path is outside the logged region")
-        if self.spread is not None and self.spread > APART * abs(self.promise):
+        if self.outside is not None and self.outside > _OUTSIDE:
+            found.append(f"{percent(self.outside, 0)} of its path is outside the logged region")
+        if self.spread is not None and self.spread > _APART * abs(self.promise):
             found.append(f"the models differ by {self.spread:.2g} about what it costs")
         return found
 
@@ -288,7 +292,7 @@ def examine_front(
     logged = LoggedCost(task, batch)
     chosen = _evenly(len(logged.rows))
     compared = Scenarios.logged(task, batch, logged.rows[chosen]) if len(chosen) else None
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(_SEED)
     region = Region(task, batch, rng=rng)
     starts = Scenarios.drawn(task, batch, STARTS, rng)
     found = []
@@ -316,7 +320,7 @@ def read_trust(run: RunDirectory, description: dict[str, Any]) -> tuple[tuple[Tr
 
 def _evenly(count: int) -> Ints:
     """Of so many rows that can be compared, some, evenly spaced; none if there are too few."""
-    if count < FEWEST:
+    if count < _FEWEST:
         return np.zeros(0, np.int64)
     return np.linspace(0, count - 1, min(STARTS, count)).astype(np.int64)
 
@@ -332,12 +336,12 @@ def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -
         law = explained.controller()
     except ClearloopError:
         return Before("none", text=f"{too_short}, and no law explains its actions: nothing to compare with")
-    scoring = Scenarios.drawn(task, batch, STARTS, np.random.default_rng(SEED))
+    scoring = Scenarios.drawn(task, batch, STARTS, np.random.default_rng(_SEED))
     if task.start_box is not None:
         scoring = Scenarios.scoring(task)
     penalty = _on_model(law, task, surrogate, scoring)
     shares = ", ".join(
-        f"{100 * account.law.explained:.3g} % of {account.action}" for account in explained.accounts
+        f"{rough_percent(account.law.explained)} of {account.action}" for account in explained.accounts
     )
     return Before("law", penalty, len(scoring), f"the law of the log ({shares}), on the model; {too_short}")
 

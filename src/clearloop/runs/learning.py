@@ -22,7 +22,7 @@ from clearloop.methods import Candidate, Method, Point, Problem, Result, Search,
 from clearloop.methods.learning import JUDGED_STARTS
 from clearloop.methods.method import Trial
 from clearloop.runs.directory import RunDirectory, read_state, read_table, write_state, write_table
-from clearloop.runs.front import Front, Known, Scored, method_rng, score_published
+from clearloop.runs.front import Front, PublishedEntry, Scored, method_rng, score_published
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -71,7 +71,7 @@ FILE = "tuning.csv"
 
 
 @dataclass(frozen=True)
-class Row:
+class TrialRow:
     trial: int
     input: str
     action: str
@@ -88,33 +88,35 @@ class Row:
     """of the action"""
 
 
-class Course(NamedTuple):
+class TrialCourse(NamedTuple):
     """One trial, read back: its first row, and [T] errors and actions."""
 
-    first: Row
+    first: TrialRow
     errors: Floats
     actions: Floats
 
 
 def write_tuning(run: RunDirectory, trials: Sequence[Trial]) -> None:
-    write_table(run.path / FILE, Row, _rows(trials))
+    write_table(run.path / FILE, TrialRow, _rows(trials))
 
 
-def read_tuning(run: RunDirectory) -> list[Course]:
+def read_tuning(run: RunDirectory) -> list[TrialCourse]:
     """Nothing where nothing was tuned."""
     if not (run.path / FILE).exists():
         return []
-    groups = (list(rows) for _, rows in groupby(read_table(run.path / FILE, Row), key=lambda row: row.trial))
+    groups = (
+        list(rows) for _, rows in groupby(read_table(run.path / FILE, TrialRow), key=lambda row: row.trial)
+    )
     return [
-        Course(rows[0], np.array([row.error for row in rows]), np.array([row.value for row in rows]))
+        TrialCourse(rows[0], np.array([row.error for row in rows]), np.array([row.value for row in rows]))
         for rows in groups
     ]
 
 
-def _rows(trials: Sequence[Trial]) -> Iterator[Row]:
+def _rows(trials: Sequence[Trial]) -> Iterator[TrialRow]:
     for number, trial in enumerate(trials):
         for step, (error, value) in enumerate(zip(trial.errors, trial.actions, strict=False)):
-            yield Row(
+            yield TrialRow(
                 number, trial.input, trial.action, trial.gain, trial.period, trial.ratio, step,
                 float(error), float(value),
             )  # fmt: skip
@@ -124,7 +126,7 @@ def _rows(trials: Sequence[Trial]) -> Iterator[Row]:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressRow:
     """A row of `progress.csv`."""
 
     method: str
@@ -152,7 +154,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Timing:
+class PhaseTiming:
     """A row of `timing.csv`."""
 
     phase: str
@@ -169,19 +171,19 @@ class Ledger:
         self._progress_file, self._timing_file = run.path / "progress.csv", run.path / "timing.csv"
         self._candidates_file = run.path / "candidates.csv"
         self._found: dict[str, list[Found]] = {}
-        self.progress: list[Progress] = []
-        self.timing: list[Timing] = []
+        self.progress: list[ProgressRow] = []
+        self.timing: list[PhaseTiming] = []
         if self._progress_file.exists():
-            self.progress += read_table(self._progress_file, Progress)
+            self.progress += read_table(self._progress_file, ProgressRow)
         if self._timing_file.exists():
-            self.timing += read_table(self._timing_file, Timing)
+            self.timing += read_table(self._timing_file, PhaseTiming)
 
     def go_back(self, method: str, steps: int) -> None:
         """Forget what is not in the checkpoint, and will happen again."""
         self.progress = [row for row in self.progress if row.method != method or row.steps <= steps]
 
     def write_progress(self) -> None:
-        write_table(self._progress_file, Progress, self.progress)
+        write_table(self._progress_file, ProgressRow, self.progress)
 
     def write_candidates(self, method: str, candidates: Sequence[Candidate]) -> None:
         found = [(one.controller, one.penalty) for one in candidates if math.isfinite(one.penalty)]
@@ -192,8 +194,8 @@ class Ledger:
         self, phase: str, seconds: float, *, method: str | None = None, steps: int | None = None
     ) -> None:
         self.timing = [row for row in self.timing if (row.phase, row.method) != (phase, method)]
-        self.timing.append(Timing(phase, method, seconds, steps))
-        write_table(self._timing_file, Timing, self.timing)
+        self.timing.append(PhaseTiming(phase, method, seconds, steps))
+        write_table(self._timing_file, PhaseTiming, self.timing)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -249,7 +251,7 @@ class News(NamedTuple):
     """the search is; the judgement begins"""
 
 
-Tell = Callable[[News], None]
+TellNews = Callable[[News], None]
 
 
 class Watcher:
@@ -261,7 +263,7 @@ class Watcher:
         checkpoint: Path,
         ledger: Ledger,
         *,
-        tell: Tell,
+        tell: TellNews,
         interruption: Interruption,
         begun: State,
         budget: int,
@@ -304,7 +306,7 @@ class Watcher:
             self.ledger.write_candidates(self.method, self._candidates)
             front = len(self._candidates)
             self.ledger.progress.append(
-                Progress(self.method, problem.spent, search.best, search.latest, front, self._seconds)
+                ProgressRow(self.method, problem.spent, search.best, search.latest, front, self._seconds)
             )
 
     def _keep(self, search: Search, problem: Problem) -> None:
@@ -324,7 +326,7 @@ def run_method(
     value: str = "model",
     seed: int,
     ledger: Ledger,
-    tell: Tell,
+    tell: TellNews,
     interruption: Interruption,
 ) -> Result:
     """What the method finds; from its checkpoint, if it was begun or even finished before."""
@@ -384,13 +386,13 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
     return front
 
 
-def _published(task: Task, surrogate: Surrogate) -> tuple[list[Known], list[Scored]]:
+def _published(task: Task, surrogate: Surrogate) -> tuple[list[PublishedEntry], list[Scored]]:
     """On the scoring set, like the front."""
     rows, scores = [], []
     for known, model, system in score_published(task, surrogate):
         scores.append(Scored(known.file, False, model, system))
         rows.append(
-            Known(
+            PublishedEntry(
                 known.file,
                 known.title,
                 model.penalty,

@@ -130,10 +130,10 @@ class Meter:
 # What the page may ask of a session: messages, checked.
 
 Name = Annotated[str, Field(max_length=200)]
-Share = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False, strict=True)]
+_Share = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False, strict=True)]
 Level = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
-Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False, strict=True)]
-Side = Annotated[int, Field(ge=0, le=1, strict=True)]
+_Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False, strict=True)]
+_Side = Annotated[int, Field(ge=0, le=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**53, strict=True)]
 
 
@@ -143,12 +143,12 @@ class CommandMessage(BaseModel):
 
 class Steer(CommandMessage):
     do: Literal["hand"]
-    action: Annotated[dict[Name, Share], Field(max_length=100)]
+    action: Annotated[dict[Name, _Share], Field(max_length=100)]
 
 
 class Drive(CommandMessage):
     do: Literal["drive"]
-    side: Side
+    side: _Side
     controller: Name | None
     """`hand`, what /api/controllers calls it, or null: nobody, which is for side 1"""
 
@@ -156,13 +156,13 @@ class Drive(CommandMessage):
 class Push(CommandMessage):
     do: Literal["push"]
     state: Name | None = None
-    size: Share
+    size: _Share
 
 
 class Aim(CommandMessage):
     do: Literal["setpoint"]
     state: Name
-    value: Number
+    value: _Number
 
 
 class Disturb(CommandMessage):

@@ -16,7 +16,8 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import to_text
 from clearloop.files import file_name, read_text, whole_file
-from clearloop.pages.sentences import headline, rounded
+from clearloop.numbers import shorten_numbers
+from clearloop.pages.sentences import headline
 from clearloop.published import published_for
 from clearloop.runs import Front, RunDirectory, read_trust
 from clearloop.runs.directory import read_table
@@ -117,7 +118,7 @@ class Runs:
                 "complexity": row.complexity,
                 "penalty_model": row.penalty,
                 "penalty_system": None,
-                "formula": rounded(row.formula),
+                "formula": shorten_numbers(row.formula),
                 "pick": False,
             }
             for row in found
@@ -132,7 +133,7 @@ def _front(front: Front) -> list[dict[str, Any]]:
             "complexity": entry.complexity,
             "penalty_model": entry.penalty_model,
             "penalty_system": entry.penalty_system,
-            "formula": rounded(entry.formula),
+            "formula": shorten_numbers(entry.formula),
             "pick": i == front.pick,
         }
         for i, entry in enumerate(front.entries)
@@ -148,7 +149,7 @@ def _latest(folder: Path) -> float:
     return max(changed)
 
 
-LONGEST = 400  # characters of a formula, as it is listed
+_LONGEST = 400  # characters of a formula, as it is listed
 
 
 class Catalog:
@@ -236,12 +237,12 @@ def _law(task: Task) -> Controller | None:
 
 
 def _entry(name: str, title: str, controller: Controller, source: str) -> dict[str, Any]:
-    formula = rounded(controller.summary)
+    formula = shorten_numbers(controller.summary)
     return {
         "id": name,
         "title": title,
         "kind": controller.kind,
-        "formula": formula if len(formula) <= LONGEST else formula[: LONGEST - 1] + "…",
+        "formula": formula if len(formula) <= _LONGEST else formula[: _LONGEST - 1] + "…",
         "source": source,
     }
 

@@ -40,7 +40,7 @@ from clearloop.task import Task
 TOO_LARGE = 413
 
 
-async def read_json(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
     """A small body, whole."""
     body = b""
     async for piece in request.stream():
@@ -131,7 +131,7 @@ class Studio:
         return FileResponse(path, media_type="text/csv", filename=f"{name}.csv")
 
     async def learn(self, request: Request) -> Response:
-        wish = parse_wish(await read_json(request))
+        wish = parse_wish(await read_body(request))
         return JSONResponse({"run": await self.learner.start(wish)})
 
     async def progress(self, request: Request) -> Response:
@@ -195,7 +195,7 @@ def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
 
 HOST = "127.0.0.1"
 LARGEST_FRAME = 64 * 1024  # bytes of a websocket's message, before the connection is cut
-PATIENCE = 5  # seconds that open connections get when it ends
+_PATIENCE = 5  # seconds that open connections get when it ends
 
 
 def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> None:
@@ -220,7 +220,7 @@ def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
             ws="websockets-sansio",
             ws_max_size=LARGEST_FRAME,
             ws_per_message_deflate=False,
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=_PATIENCE,
         )
     )
 

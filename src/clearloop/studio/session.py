@@ -15,14 +15,14 @@ from clearloop.controllers.controller import check_names
 from clearloop.controllers.memory import Derivation
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.pages.sentences import rounded
-from clearloop.plants.plant import Stepper
-from clearloop.studio.stage import Course, Outside, Stage
+from clearloop.numbers import shorten_numbers
+from clearloop.plants.plant import PlantStepper
+from clearloop.studio.stage import Outside, SharedCourse, Stage
 from clearloop.task import Task
 
 # Who chooses the actions of one side: a hand, or a controller.
 
-Values = Mapping[str, float]
+_Values = Mapping[str, float]
 
 
 class Driver(ABC):
@@ -31,7 +31,7 @@ class Driver(ABC):
         """A new episode."""
 
     @abstractmethod
-    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
+    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
         """By what sensors show; `hidden`: what they do not."""
 
     @abstractmethod
@@ -46,14 +46,14 @@ class Hand(Driver):
         self._limits = {name: action.limits for name, action in task.actions.items()}
         self._shares = dict.fromkeys(self._limits, 0.0)
 
-    def hold(self, shares: Values) -> None:
+    def hold(self, shares: _Values) -> None:
         """Actions that are not named stay as they are."""
         self._shares |= {name: min(max(share, -1.0), 1.0) for name, share in shares.items()}
 
     def begin(self) -> None:
         """The hand stays where it is."""
 
-    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:  # noqa: ARG002
+    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:  # noqa: ARG002
         return {
             name: (low + high) / 2 + self._shares[name] * (high - low) / 2
             for name, (low, high) in self._limits.items()
@@ -74,7 +74,7 @@ class Automatic(Driver):
     def begin(self) -> None:
         self._memory, self._acted = self.controller.reset(), False
 
-    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
+    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
         self._acted = True
         return self.controller.act({**hidden, **seen} if self._sees_all else seen, self._memory, aims)
 
@@ -91,7 +91,7 @@ LONGEST = 120  # characters of a term, as it is shown
 
 
 def _shortened(text: str) -> str:
-    text = rounded(text)
+    text = shorten_numbers(text)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
@@ -145,7 +145,7 @@ def standard_normal(task: Task, rng: np.random.Generator) -> Floats:
 
 # One plant with its sensors and its driver, and how it fares.
 
-DIGITS = 6  # after the point, of what is shown
+_DIGITS = 6  # after the point, of what is shown
 
 
 class Side:
@@ -153,7 +153,7 @@ class Side:
         """`spans`: [S], how wide the range of each state is."""
         self.task, self.driver = task, driver
         self._names, self._spans = task.unveiled.state_names, spans
-        self._plant = Stepper(task)
+        self._plant = PlantStepper(task)
 
     def begin(self, start: Floats, luck: Floats, faults: Faults, aims: Mapping[str, float]) -> None:
         """A new episode, from a state [S] of the task unveiled."""
@@ -199,24 +199,24 @@ class Side:
             "state": _short(self.state),
             "seen": _short(self.seen),
             "action": _short(self.action),
-            "terms": [{**term, "value": round(term["value"], DIGITS)} for term in self.driver.terms()],
+            "terms": [{**term, "value": round(term["value"], _DIGITS)} for term in self.driver.terms()],
             "failed": self.failed,
-            "up": round(self.steps * self.task.dt, DIGITS),
-            "penalty": round(self.penalty, DIGITS),
+            "up": round(self.steps * self.task.dt, _DIGITS),
+            "penalty": round(self.penalty, _DIGITS),
         }
 
 
 def _short(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, DIGITS) for name, value in values.items()}
+    return {name: round(value, _DIGITS) for name, value in values.items()}
 
 
 # A batch in the making: what one side's sensors showed and what was done, episode by episode.
 
 
-MOST_ROWS = 400_000  # nearly three hours at 40 steps per second
+_MOST_ROWS = 400_000  # nearly three hours at 40 steps per second
 
 
-class Row(NamedTuple):
+class RecordedRow(NamedTuple):
     seen: tuple[float, ...]
     action: tuple[float, ...]
     aims: tuple[float, ...]
@@ -229,8 +229,8 @@ class Recorder:
     def __init__(self, task: Task, name: str) -> None:
         self.task, self.name = task, name
         self._followed = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
-        self._episodes: list[list[Row]] = []
-        self._open: list[Row] = []
+        self._episodes: list[list[RecordedRow]] = []
+        self._open: list[RecordedRow] = []
         self.transitions = 0
 
     @property
@@ -239,23 +239,23 @@ class Recorder:
 
     @property
     def full(self) -> bool:
-        return self.transitions >= MOST_ROWS
+        return self.transitions >= _MOST_ROWS
 
-    def note(self, seen: Values, action: Values, aims: Values) -> None:
+    def note(self, seen: _Values, action: _Values, aims: _Values) -> None:
         """What was shown before a step, and what was done then."""
         self._open.append(self._row(seen, tuple(action[name] for name in self.task.actions), aims, False))
         self.transitions += 1
 
-    def cut(self, seen: Values, aims: Values, *, terminal: bool = False) -> None:
+    def cut(self, seen: _Values, aims: _Values, *, terminal: bool = False) -> None:
         """The episode, if there is one, ends with this observation; `terminal`: it failed."""
         if self._open:
             nothing = (float("nan"),) * len(self.task.actions)
             self._episodes.append([*self._open, self._row(seen, nothing, aims, terminal)])
             self._open = []
 
-    def _row(self, seen: Values, action: tuple[float, ...], aims: Values, terminal: bool) -> Row:
+    def _row(self, seen: _Values, action: tuple[float, ...], aims: _Values, terminal: bool) -> RecordedRow:
         shown = tuple(seen[name] for name in self.task.states)
-        return Row(shown, action, tuple(aims[name] for name in self._followed), terminal)
+        return RecordedRow(shown, action, tuple(aims[name] for name in self._followed), terminal)
 
     def batch(self) -> Batch:
         """After the last cut."""
@@ -306,7 +306,7 @@ class Session:
         self._pushed = False
         self._luck = np.random.default_rng([self._seed, self._number, 1])
         chance = np.random.default_rng([self._seed, self._number])
-        self._course = Course(self.task, self._start(chance), chance)
+        self._course = SharedCourse(self.task, self._start(chance), chance)
         outside, luck = self._outside(), standard_normal(self.task, self._luck)
         for side in self.sides:
             side.begin(self._course.start, luck, self.faults, self.setpoint(outside))

@@ -16,6 +16,7 @@ from clearloop.expression import (
     variables,
 )
 from clearloop.kernels.engine import roll_out
+from clearloop.numbers import significant
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.task import Task
@@ -85,7 +86,7 @@ def _edge(
     for _ in range(ROUNDS):
         between = (near + far) / 2
         near, far = (between, far) if good(between) else (near, between)
-    return float(f"{middle + sign * near:.9g}")
+    return significant(middle + sign * near, 9)
 
 
 def _value(variable: Variable, aims: dict[str, float], moved: str, to: float) -> float:
@@ -96,7 +97,7 @@ def _value(variable: Variable, aims: dict[str, float], moved: str, to: float) ->
 
 # What comes from outside in one episode, without end: drawn in pieces, as far as it is looked at.
 
-PIECE = 4_096  # steps
+_PIECE = 4_096  # steps
 
 
 class Outside(NamedTuple):
@@ -106,7 +107,7 @@ class Outside(NamedTuple):
     """[1, 2, D] what comes from outside, now and after the step; empty if nothing does"""
 
 
-class Course:
+class SharedCourse:
     """The same for the same generator: two plants that follow it start alike and are disturbed alike."""
 
     def __init__(self, task: Task, point: Floats, rng: np.random.Generator) -> None:
@@ -117,11 +118,11 @@ class Course:
         """[S] with what sensors show of it"""
 
     def _draw(self) -> Scenarios:
-        return Scenarios.explored(self._task, self._point[None], self._rng, PIECE, made_up_aims(self._task))
+        return Scenarios.explored(self._task, self._point[None], self._rng, _PIECE, made_up_aims(self._task))
 
     def at(self, step: int) -> Outside:
         """Steps are asked for in their order."""
-        number, now = divmod(step, PIECE)
+        number, now = divmod(step, _PIECE)
         if number > self._number:
             self._piece, self._number = self._draw(), number
         aims = self._piece.setpoints[0, now : now + 2]
@@ -272,5 +273,5 @@ def _rounded(bounds: Bounds) -> Bounds:
         low = -high
     digits = 1 - int(np.floor(np.log10(max(abs(low), abs(high)) or 1.0)))
     unit = 10.0**-digits
-    rounded = float(f"{np.floor(low / unit) * unit:.9g}"), float(f"{np.ceil(high / unit) * unit:.9g}")
+    rounded = significant(np.floor(low / unit) * unit, 9), significant(np.ceil(high / unit) * unit, 9)
     return rounded if rounded[0] < rounded[1] else (rounded[0] - 1.0, rounded[1] + 1.0)

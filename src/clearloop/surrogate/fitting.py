@@ -16,14 +16,14 @@ from clearloop.kernels.layout import (
     NETWORKS,
     VALUE,
     Dynamics,
+    LoweredReward,
     Networks,
-    Reward,
 )
 from clearloop.kernels.network import flatten
 from clearloop.networks import Ensemble, Network, Progress, train
 from clearloop.plants.plant import lower_reward
 from clearloop.programs import lower_ways
-from clearloop.surrogate.steps import Lesson, Steps, judge, portion
+from clearloop.surrogate.steps import Lesson, Steps, judge_frame, portion
 from clearloop.task import Task
 
 # Past states as differences, while networks learn.
@@ -61,10 +61,10 @@ def of_states(network: Network, matrix: Floats) -> Network:
 
 THIN = 0.15  # of the spread among neighbours in the widest direction
 NEIGHBOURS = 4  # for each state
-APART = 0.5  # standard deviations, between states that may be neighbours of each other though of one episode
+_APART = 0.5  # standard deviations, between states that may be neighbours of each other though of one episode
 MOST_SHEETS = 5_000  # states among which neighbours are looked for
 BESIDE = 0.1  # standard deviations: how far steps are displaced
-SHOWN = 20_000  # steps that are shown again, at most
+_SHOWN = 20_000  # steps that are shown again, at most
 AT_ONCE = 1_000  # neighbourhoods, for the sake of memory
 
 
@@ -84,7 +84,7 @@ def steps_beside(task: Task, steps: Steps, rng: np.random.Generator) -> Steps | 
     tree = KDTree(scattered[rng.permutation(len(scattered))[:MOST_SHEETS]])
     if np.median([is_thin[-1] for is_thin, _ in _surroundings(tree, tree.data)]) == 0:
         return None
-    shown = steps[np.sort(rng.permutation(len(steps))[:SHOWN])]
+    shown = steps[np.sort(rng.permutation(len(steps))[:_SHOWN])]
     displacements = [
         (BESIDE * rng.standard_normal(len(places)) * is_thin) @ directions
         for is_thin, directions in _surroundings(tree, shown.window[:, places] / scale)
@@ -130,7 +130,7 @@ def _scattered(states: Floats, episodes: Ints) -> Floats:
     lag = 1
     while (later := np.flatnonzero(age >= lag)).size:
         moved = np.sqrt(np.mean((states[later] - states[later - lag]) ** 2, axis=1))
-        if np.median(moved) >= APART:
+        if np.median(moved) >= _APART:
             break
         lag *= 2
     scattered: Floats = states[age % lag == 0]
@@ -216,7 +216,7 @@ class KnownReward:
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:  # noqa: ARG002 - the same for all
         """Reward and failure [n] of steps [n, columns of the frame]."""
-        return judge(self.task, frame)
+        return judge_frame(self.task, frame)
 
     @property
     def tells_failure(self) -> bool:
@@ -224,9 +224,9 @@ class KnownReward:
 
     def failed(self, steps: Steps) -> Flags:
         """[n] which logged steps failed."""
-        return judge(self.task, steps.frame)[1]
+        return judge_frame(self.task, steps.frame)[1]
 
-    def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:  # noqa: ARG002
+    def lower(self, members: Sequence[int], history: int, dtype: Any) -> LoweredReward:  # noqa: ARG002
         return lower_reward(self.task, dtype, history)
 
     def fits(self, members: int) -> bool:  # noqa: ARG002
@@ -266,9 +266,9 @@ class LearnedReward:
         """[n] which logged steps failed."""
         return np.isin(steps.reward, self.levels[self.failing])
 
-    def lower(self, members: Sequence[int], history: int, dtype: Any) -> Reward:
+    def lower(self, members: Sequence[int], history: int, dtype: Any) -> LoweredReward:
         networks = [self._look_back(self.networks[member], history) for member in members]
-        return Reward(
+        return LoweredReward(
             kind=CLASSES if self.levels.size else VALUE,
             code=np.zeros(0, np.int32),
             operand=np.zeros(0, dtype),

@@ -11,6 +11,7 @@ from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.networks import Scaling
+from clearloop.numbers import amount, floored_percent
 from clearloop.surrogate.fitting import MOST_CLASSES
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
@@ -94,8 +95,8 @@ def _r_squared(true: Floats, predicted: Floats) -> float:
 
 # How the error grows with the horizon: logged actions are replayed on the model, from logged states on.
 
-LONGEST = 200  # steps
-FEWEST = 10  # replays, or half of them, that must still run for an error to mean something
+_LONGEST = 200  # steps
+_FEWEST = 10  # replays, or half of them, that must still run for an error to mean something
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +121,9 @@ class OpenLoop:
 
 def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:
     """`steps`: those of the batch. A replay begins with each episode, and anew when the horizon is over."""
-    begins, lengths = segments(batch.transitions().episode, steps, min(surrogate.task.horizon, LONGEST))
+    begins, lengths = segments(batch.transitions().episode, steps, min(surrogate.task.horizon, _LONGEST))
     running = np.sum(lengths[:, None] > np.arange(lengths.max(initial=0)), axis=0)
-    horizon = int(np.count_nonzero(running >= min(FEWEST, -(-len(begins) // 2))))
+    horizon = int(np.count_nonzero(running >= min(_FEWEST, -(-len(begins) // 2))))
     errors = np.stack(
         [errors_of(surrogate, m, surrogate.task, steps, begins, horizon) for m in range(surrogate.members)]
     )
@@ -214,7 +215,7 @@ def _deviation(predicted: Floats) -> Floats:
 # A criterion is good or fair up to the limits below, and poor beyond; the verdict is that of the worst. Only
 # states that networks predict are judged: what is computed from them is as good as they are.
 
-Grade = Literal["good", "fair", "poor"]
+_Grade = Literal["good", "fair", "poor"]
 
 UNEXPLAINED = (0.01, 0.1)  # share of a state's change in one step
 SOON = 10  # steps
@@ -226,20 +227,20 @@ FALSE_ALARMS = (0.01, 0.05)  # share of the steps that do not fail
 
 
 class Criterion(NamedTuple):
-    grade: Grade
+    grade: _Grade
     reason: str
 
 
-def judge(
+def grade_model(
     task: Task, states: StateErrors, open_loop: OpenLoop, reward: RewardErrors
-) -> tuple[Grade, tuple[str, ...]]:
+) -> tuple[_Grade, tuple[str, ...]]:
     """The grade, and what is good, or what is not."""
     found = [*_one_step(task, states), *_drift(task, open_loop), *_reward(reward)]
-    worst: Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
+    worst: _Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
     return worst, tuple(criterion.reason for criterion in found if criterion.grade == worst)
 
 
-def _grade(value: float, limits: tuple[float, float]) -> Grade:
+def _grade(value: float, limits: tuple[float, float]) -> _Grade:
     good, fair = limits
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
@@ -250,7 +251,7 @@ def _one_step(task: Task, states: StateErrors) -> Iterator[Criterion]:
     if not np.isnan(shares).all():
         worst = int(np.nanargmin(shares))
         explained = float(shares[worst])
-        said = f"{_percent(max(explained, 0.0))} of the change of {task.state_names[worst]}"
+        said = f"{floored_percent(max(explained, 0.0))} of the change of {task.state_names[worst]}"
         yield Criterion(_grade(1.0 - explained, UNEXPLAINED), f"one step ahead, {said} is explained")
 
 
@@ -268,28 +269,26 @@ def _drift(task: Task, open_loop: OpenLoop) -> Iterator[Criterion]:
         if not np.isnan(drift).all():
             worst = int(np.nanargmax(drift))
             name, state = list(task.states.items())[worst]
-            size = f"{open_loop.median[steps - 1, worst]:.2g} {state.unit}".rstrip()
+            size = amount(open_loop.median[steps - 1, worst], state.unit)
             said = f"the typical error of {name} is {size}, {drift[worst]:.2g} of its spread"
             yield Criterion(_grade(float(drift[worst]), limits), f"{steps} steps ahead, {said}")
 
 
 def _reward(reward: RewardErrors) -> Iterator[Criterion]:
     said = "of the rewards are predicted" if reward.levels.size else "of the reward's variance is explained"
-    yield Criterion(_grade(1.0 - reward.score, WRONG_REWARDS), f"{_percent(max(reward.score, 0.0))} {said}")
+    yield Criterion(
+        _grade(1.0 - reward.score, WRONG_REWARDS), f"{floored_percent(max(reward.score, 0.0))} {said}"
+    )
     if reward.found is not None:
         yield Criterion(
-            _grade(1.0 - reward.found, MISSED), f"{_percent(reward.found)} of the failures are predicted"
+            _grade(1.0 - reward.found, MISSED),
+            f"{floored_percent(reward.found)} of the failures are predicted",
         )
     if reward.false_alarms is not None:
         yield Criterion(
             _grade(reward.false_alarms, FALSE_ALARMS),
-            f"{_percent(reward.false_alarms)} of the other steps are predicted to fail",
+            f"{floored_percent(reward.false_alarms)} of the other steps are predicted to fail",
         )
-
-
-def _percent(share: float) -> str:
-    """Never rounded up to 100 %."""
-    return f"{math.floor(round(share * 1e4, 6)) / 100:g} %"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,7 +298,7 @@ class Quality:
     task: Task
     steps: int
     """held-out transitions"""
-    verdict: Grade
+    verdict: _Grade
     reasons: tuple[str, ...]
     """what is good, or what is not"""
     states: StateErrors
@@ -352,7 +351,7 @@ def assess(surrogate: Surrogate, held_out: Batch) -> Quality:
     predicted = np.stack([surrogate.predict(steps.window, m, **seen) for m in range(surrogate.members)])
     states, reward = state_errors(steps, predicted), reward_errors(surrogate, steps, predicted)
     open_loop = replay(surrogate, held_out, steps)
-    verdict, reasons = judge(task, states, open_loop, reward)
+    verdict, reasons = grade_model(task, states, open_loop, reward)
     apart = disagreement(surrogate, steps, predicted)
     return Quality(task, len(steps), verdict, reasons, states, open_loop, reward, apart)
 

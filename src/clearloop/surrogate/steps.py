@@ -21,7 +21,7 @@ from clearloop.task import Task
 STEPS = 4096  # at a time, so that a long formula over a long log does not fill the memory
 
 
-def judge(task: Task, frame: Floats) -> tuple[Floats, Flags]:
+def judge_frame(task: Task, frame: Floats) -> tuple[Floats, Flags]:
     """Reward [n] and failure [n] of the steps of a frame [n, columns], in double precision."""
     history = (frame.shape[1] - 2 * len(task.states)) // len(task.scope.names)
     formulas = lower_reward(task, np.float64, history)
@@ -73,7 +73,7 @@ class Steps:
         setpoints = aims[acting]
         reward, failing = transitions.reward, transitions.terminal
         if task.reward_expression is not None:
-            reward, fails = judge(task, np.hstack([transitions.next, transitions.window, setpoints]))
+            reward, fails = judge_frame(task, np.hstack([transitions.next, transitions.window, setpoints]))
             failing = failing | fails
         if reward is None:
             raise ClearloopError(
@@ -124,13 +124,13 @@ class Steps:
 # "outside the limits", which no model ever predicts: hence most of the optimism of models that are learned
 # as published.
 
-FEWEST = 10  # failing steps from which to learn anything
-USUAL = 0.99  # of the other steps differ from a linear model by no more than some error; …
+FEWEST_FAILURES = 10  # failing steps from which to learn anything
+_USUAL = 0.99  # of the other steps differ from a linear model by no more than some error; …
 SURPRISING = 3.0  # … a failing step that differs by so many times that error is odd; …
 TOLERATED = 0.1  # … a state of which more of the failing steps are odd is altered (cart-pole: 0.00 or 1.00)
 
 
-class Failure(NamedTuple):
+class FailureEffect(NamedTuple):
     """What it does to the S states."""
 
     altered: Flags
@@ -139,7 +139,7 @@ class Failure(NamedTuple):
     """[S] what they then are, if always the same; otherwise NaN"""
 
     @classmethod
-    def of_all_states(cls, n_states: int, altered: bool) -> "Failure":
+    def of_all_states(cls, n_states: int, altered: bool) -> "FailureEffect":
         return cls(np.full(n_states, altered), np.full(n_states, np.nan))
 
     def to_dict(self, names: Sequence[str]) -> dict[str, float | None]:
@@ -148,7 +148,7 @@ class Failure(NamedTuple):
         return {name: None if math.isnan(value) else value for name, altered, value in found if altered}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, float | None], names: Sequence[str]) -> "Failure":
+    def from_dict(cls, values: Mapping[str, float | None], names: Sequence[str]) -> "FailureEffect":
         known = [values.get(name) for name in names]
         return cls(
             np.array([name in values for name in names]),
@@ -156,13 +156,13 @@ class Failure(NamedTuple):
         )
 
 
-def find_alterations(steps: Steps) -> Failure:
+def find_alterations(steps: Steps) -> FailureEffect:
     """From what failing steps do that others do not."""
     if not steps.failing.any() or steps.failing.all():
-        return Failure.of_all_states(steps.next.shape[1], altered=bool(steps.failing.any()))
+        return FailureEffect.of_all_states(steps.next.shape[1], altered=bool(steps.failing.any()))
     after = steps[steps.failing].next
     constant = (after == after[0]).all(axis=0) & (steps.next != after[0]).any(axis=0)
-    return Failure(constant | _surprises(steps), np.where(constant, after[0], np.nan))
+    return FailureEffect(constant | _surprises(steps), np.where(constant, after[0], np.nan))
 
 
 def _surprises(steps: Steps) -> Flags:
@@ -171,7 +171,7 @@ def _surprises(steps: Steps) -> Flags:
     ordinary = ~steps.failing
     gains, *_ = np.linalg.lstsq(inputs[ordinary], steps.change[ordinary])
     errors = np.abs(steps.change - inputs @ gains)
-    odd = errors[steps.failing] > SURPRISING * np.quantile(errors[ordinary], USUAL, axis=0)
+    odd = errors[steps.failing] > SURPRISING * np.quantile(errors[ordinary], _USUAL, axis=0)
     return np.asarray(odd.mean(axis=0) > TOLERATED)
 
 
@@ -253,15 +253,15 @@ class Lesson:
     track: Track
     training: Steps
     held_out: Steps
-    failure: Failure
+    failure: FailureEffect
 
     @classmethod
     def of(cls, task: Task, batch: Batch, track: Track, seed: int) -> Self:
         training, held_out = (Steps.of(task, part) for part in split(batch, track, seed))
         if not track.discern:
-            doubtful = Failure.of_all_states(len(task.states), altered=True)
+            doubtful = FailureEffect.of_all_states(len(task.states), altered=True)
             return cls(task, track, training, held_out, doubtful)
-        if np.count_nonzero(training.failing) < FEWEST:
+        if np.count_nonzero(training.failing) < FEWEST_FAILURES:
             training, held_out = training[~training.failing], held_out[~held_out.failing]
         return cls(task, track, training, held_out, find_alterations(training))
 

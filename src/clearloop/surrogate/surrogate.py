@@ -14,7 +14,8 @@ from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_text, whole_file
 from clearloop.kernels.engine import System
-from clearloop.networks import Ensemble, Progress, pack, unpack
+from clearloop.networks import Ensemble, Progress, pack_networks, unpack_networks
+from clearloop.numbers import counted
 from clearloop.programs import derive_after, unbounded
 from clearloop.surrogate.fitting import (
     KnownReward,
@@ -26,12 +27,12 @@ from clearloop.surrogate.fitting import (
     lower_dynamics,
     lower_networks,
 )
-from clearloop.surrogate.steps import BEST, Failure, Lesson, Steps, Track, portion, split
+from clearloop.surrogate.steps import BEST, FailureEffect, Lesson, Steps, Track, portion, split
 from clearloop.task import Task
 
 # A surrogate on disk: what a person may want to know as JSON, numbers as safetensors.
 
-TEXT, NUMBERS = "surrogate.json", "surrogate.safetensors"
+TEXT, _NUMBERS = "surrogate.json", "surrogate.safetensors"
 LARGEST_TEXT = 1024 * 1024  # bytes
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -41,7 +42,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Header(_Table):
+class SurrogateHeader(_Table):
     """`surrogate.json`."""
 
     clearloop: Literal[1] = 1
@@ -74,7 +75,7 @@ class Header(_Table):
             raise ClearloopError(f"relies on a formula for the reward, and {quoted(task.name)} has none")
 
 
-def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> None:
+def write_files(folder: str | Path, header: SurrogateHeader, arrays: Mapping[str, Floats]) -> None:
     """Both files, the JSON last: it is there only when all is."""
     from safetensors.numpy import save
 
@@ -85,20 +86,20 @@ def write(folder: str | Path, header: Header, arrays: Mapping[str, Floats]) -> N
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ClearloopError(f"{folder}: cannot be made: {error.strerror or error}") from error
-    with whole_file(folder / NUMBERS) as file:
+    with whole_file(folder / _NUMBERS) as file:
         file.write(content)
     with whole_file(folder / TEXT) as file:
         file.write(f"{signed.model_dump_json(indent=2)}\n".encode())
 
 
-def read(folder: str | Path) -> tuple[Header, dict[str, Floats]]:
+def read_files(folder: str | Path) -> tuple[SurrogateHeader, dict[str, Floats]]:
     header = _read_header(Path(folder) / TEXT)
-    return header, _read_numbers(Path(folder) / NUMBERS, header.numbers)
+    return header, _read_numbers(Path(folder) / _NUMBERS, header.numbers)
 
 
-def _read_header(path: Path) -> Header:
+def _read_header(path: Path) -> SurrogateHeader:
     try:
-        return Header.model_validate_json(read_text(path, LARGEST_TEXT))
+        return SurrogateHeader.model_validate_json(read_text(path, LARGEST_TEXT))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -135,7 +136,7 @@ class Surrogate:
     dynamics: Ensemble
     """[M][K] networks from the window of H (S + A) states and actions to a state's change"""
     reward: KnownReward | LearnedReward
-    failure: Failure
+    failure: FailureEffect
     """what failure was seen to do to states"""
     region: Floats
     """[H (S + A), 2] the smallest and the largest of each input in the data that it was trained on"""
@@ -288,7 +289,7 @@ class Surrogate:
     def save(self, folder: str | Path) -> None:
         """`surrogate.json` and `surrogate.safetensors`; each appears whole or not at all."""
         learned = self.reward if isinstance(self.reward, LearnedReward) else None
-        header = Header(
+        header = SurrogateHeader(
             task=self.task.name,
             states=self.task.state_names,
             actions=self.task.action_names,
@@ -300,37 +301,39 @@ class Surrogate:
             batch=self.batch,
             split_seed=self.split_seed,
         )
-        arrays = pack(self.dynamics, "dynamics") | {"region": self.region}
+        arrays = pack_networks(self.dynamics, "dynamics") | {"region": self.region}
         if len(self.noise.residuals):
             arrays |= {"noise": self.noise.residuals, "noise_last": self.noise.last.astype(np.float64)}
         if learned:
-            arrays |= pack(tuple((network,) for network in learned.networks), "reward")
-        write(folder, header, arrays)
+            arrays |= pack_networks(tuple((network,) for network in learned.networks), "reward")
+        write_files(folder, header, arrays)
 
     @classmethod
     def load(cls, folder: str | Path, task: Task) -> Self:
         """What `save` wrote; an error if it is damaged, or of another task."""
-        header, arrays = read(folder)
+        header, arrays = read_files(folder)
         try:
             return cls._of_files(header, arrays, task)
         except ClearloopError as error:
             raise ClearloopError(f"{folder}: {error}") from error
 
     @classmethod
-    def _of_files(cls, header: Header, arrays: dict[str, Floats], task: Task) -> Self:
+    def _of_files(cls, header: SurrogateHeader, arrays: dict[str, Floats], task: Task) -> Self:
         header.check(task)
         activation = header.track.training.activation
         reward: KnownReward | LearnedReward = KnownReward(task)
         if header.levels is not None:
-            networks = tuple(network for member in unpack(arrays, "reward", activation) for network in member)
+            networks = tuple(
+                network for member in unpack_networks(arrays, "reward", activation) for network in member
+            )
             failing = np.array(header.failing or (), np.bool_)
             reward = LearnedReward(task, networks, np.array(header.levels), failing)
         return cls(
             task=task,
             track=header.track,
-            dynamics=unpack(arrays, "dynamics", activation),
+            dynamics=unpack_networks(arrays, "dynamics", activation),
             reward=reward,
-            failure=Failure.from_dict(header.altered, task.state_names),
+            failure=FailureEffect.from_dict(header.altered, task.state_names),
             region=arrays.get("region", np.zeros(0)),
             batch=header.batch,
             split_seed=header.split_seed,
@@ -339,7 +342,6 @@ class Surrogate:
 
     def __repr__(self) -> str:
         sizes = "-".join(map(str, self.dynamics[0][0].sizes))
-        members = "1 member" if self.members == 1 else f"{self.members} members"
-        networks = "1 network" if len(self.dynamics[0]) == 1 else f"{len(self.dynamics[0])} networks"
+        members, networks = counted(self.members, "member"), counted(len(self.dynamics[0]), "network")
         failure = ", absorbing failure" if self.track.absorbing and self.reward.tells_failure else ""
         return f"Surrogate of {self.task.name}: {members} of {networks} {sizes}, {self.reward}{failure}"

@@ -10,6 +10,7 @@ from clearloop.data import Batch, check
 from clearloop.data.excitation import goals
 from clearloop.data.findings import Finding, Report
 from clearloop.kernels.rollout import STATE_LIMIT
+from clearloop.numbers import amount, rough_percent
 from clearloop.surrogate.quality import Predictor, errors_of, segments
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
@@ -18,11 +19,11 @@ from clearloop.task import Task
 # Whether a model is worth its trouble: its replays beside "nothing changes", and beside a linear model.
 
 AHEAD = (1, 3, 10, 30, 100)  # steps; no more than the horizon, and than logged episodes last
-FEWEST_COMPARED, MOST = 5, 2000  # replays that last as long
+FEWEST_COMPARED, _MOST = 5, 2000  # replays that last as long
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearPredictor:
     """Each state's change is a linear function of the window."""
 
     task: Task
@@ -30,7 +31,7 @@ class Linear:
     """[H (S + A) + 1, S]"""
 
     @classmethod
-    def fit(cls, task: Task, steps: Steps) -> "Linear":
+    def fit(cls, task: Task, steps: Steps) -> "LinearPredictor":
         kept = steps[~steps.failing] if not steps.failing.all() else steps
         columns = np.column_stack([kept.window, np.ones(len(kept))])
         return cls(task, np.asarray(np.linalg.lstsq(columns, kept.change, rcond=1e-10)[0], np.float64))
@@ -53,7 +54,7 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ReplayErrors:
     """Root mean square errors of replays, in the states' units: a plant at rest hardly counts."""
 
     ahead: tuple[int, ...]
@@ -66,7 +67,7 @@ class Comparison:
     """[steps, S]"""
 
 
-def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> Comparison:
+def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> ReplayErrors:
     task = surrogate.task
     steps = Steps.of(task, held_out)
     episode = held_out.transitions().episode
@@ -78,21 +79,21 @@ def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> Compariso
         return np.array([np.sqrt(np.square(row).mean(axis=0)) for row in rows])
 
     members = np.stack([sizes(surrogate, member) for member in range(surrogate.members)])
-    return Comparison(
+    return ReplayErrors(
         ahead=ahead,
         model=np.median(members, axis=0),
-        still=sizes(Linear(task, np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
-        linear=sizes(Linear.fit(task, Steps.of(task, training)), 0),
+        still=sizes(LinearPredictor(task, np.zeros((steps.window.shape[1] + 1, len(task.states)))), 0),
+        linear=sizes(LinearPredictor.fit(task, Steps.of(task, training)), 0),
     )
 
 
 def _replays(begins: Ints, lengths: Ints, steps: int) -> Ints:
     """Where those begin that last so many steps; of many, some."""
     whole = begins[lengths >= steps]
-    return whole[:: 1 + len(whole) // MOST]
+    return whole[:: 1 + len(whole) // _MOST]
 
 
-def better(task: Task, found: Comparison) -> list[float]:
+def better(task: Task, found: ReplayErrors) -> list[float]:
     """Of each state: the smallest share of "nothing changes" that the model's error is, at any distance."""
     if not found.ahead:
         return [0.0] * len(task.states)
@@ -101,11 +102,11 @@ def better(task: Task, found: Comparison) -> list[float]:
 
 
 NO_BETTER = 0.95  # of the error of "nothing changes": a model with more predicts nothing
-LINEAR = 1.5  # times the error of a linear model: a model with more has not learned enough
+_LINEAR = 1.5  # times the error of a linear model: a model with more has not learned enough
 MOSTLY_FAILING = 0.5  # share of the steps
-UNEXPLAINED = 0.95  # share of the variance of a learned reward
-PARTS, WEAK = 5, 3.0  # of a state's range by quantiles; times the usual error in the worst of them
-FEWEST = 30  # held-out steps in a part
+_UNEXPLAINED = 0.95  # share of the variance of a learned reward
+_PARTS, WEAK = 5, 3.0  # of a state's range by quantiles; times the usual error in the worst of them
+_FEWEST = 30  # held-out steps in a part
 
 
 def examine(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
@@ -126,13 +127,13 @@ def examine_model(task: Task, batch: Batch, surrogate: Surrogate) -> list[Findin
 
 def _beyond_limits(share: float) -> Finding:
     what = (
-        f"{100 * share:.3g} % of the steps fail by the task's own condition: check the units of the log and "
-        "the limits in the task, or log where the plant does not fail"
+        f"{rough_percent(share)} of the steps fail by the task's own condition: check the units of the log "
+        "and the limits in the task, or log where the plant does not fail"
     )
     return Finding("problem", "beyond-limits", what, {"share": share})
 
 
-def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
+def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
     wanted = goals(task)
     for j, (name, share) in enumerate(zip(task.state_names, better(task, found), strict=True)):
         unit = task.states[name].unit
@@ -141,7 +142,7 @@ def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
         if share > NO_BETTER:
             what = (
                 f"{name} cannot be predicted from this log, at any distance better than if nothing changed "
-                f"({_size(found.model[-1, j], unit)} against {_size(found.still[-1, j], unit)} after "
+                f"({amount(found.model[-1, j], unit)} against {amount(found.still[-1, j], unit)} after "
                 f"{found.ahead[-1]} steps): write a longer history than {task.history} in the task, or log "
                 "what it depends on, or more of it"
             )
@@ -150,7 +151,7 @@ def _predictions(task: Task, found: Comparison) -> Iterator[Finding]:
         elif found.ahead:
             k = int(np.searchsorted(found.ahead, 10, side="right")) - 1
             ratio = float(found.model[k, j] / max(found.linear[k, j], 1e-300))
-            if ratio > LINEAR and found.model[k, j] > 0.1 * found.still[k, j]:
+            if ratio > _LINEAR and found.model[k, j] > 0.1 * found.still[k, j]:
                 what = (
                     f"{found.ahead[k]} steps ahead, a linear model predicts {name} better than the networks, "
                     f"{ratio:.2g} times: there is too little data for them; log more"
@@ -181,28 +182,25 @@ def _regions(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding
 
 def _weakest(squares: Floats, values: Floats) -> tuple[float, float, float]:
     """How much worse than usual, and from where to where."""
-    edges = np.quantile(values, np.linspace(0, 1, PARTS + 1))
-    if len(values) < FEWEST * PARTS or np.any(np.diff(edges) <= 0):
+    edges = np.quantile(values, np.linspace(0, 1, _PARTS + 1))
+    if len(values) < _FEWEST * _PARTS or np.any(np.diff(edges) <= 0):
         return 0.0, 0.0, 0.0
-    part = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, PARTS - 1)
-    sizes = np.sqrt([squares[part == k].mean() for k in range(PARTS)])
+    part = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _PARTS - 1)
+    sizes = np.sqrt([squares[part == k].mean() for k in range(_PARTS)])
     k, usual = int(np.argmax(sizes)), float(np.median(sizes))
     return float(sizes[k]) / usual if usual else 0.0, float(edges[k]), float(edges[k + 1])
 
 
 def _reward(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding]:
     """A reward that is learned as a value must depend on what is seen."""
-    if task.reward_expression is not None or len(np.unique(steps.reward)) <= PARTS:
+    if task.reward_expression is not None or len(np.unique(steps.reward)) <= _PARTS:
         return
     rewards, _ = surrogate.judge(steps.frame, 0)
     left = float(np.square(rewards - steps.reward).mean() / max(float(steps.reward.var()), 1e-300))
-    if left > UNEXPLAINED:
+    if left > _UNEXPLAINED:
         what = (
-            f"the reward cannot be predicted from states and actions (only {100 * max(0.0, 1 - left):.2g} % "
-            "of its variance): log what it depends on, or write it as an expression"
+            "the reward cannot be predicted from states and actions (only "
+            f"{rough_percent(max(0.0, 1 - left), 2)} of its variance): log what it depends on, or "
+            "write it as an expression"
         )
         yield Finding("problem", "unpredictable-reward", what, {"unexplained": left})
-
-
-def _size(value: float, unit: str) -> str:
-    return f"{value:.2g} {unit}".rstrip()

@@ -16,16 +16,16 @@ from clearloop.task.tables import (
     Exploration,
     Fault,
     Plant,
-    Scope,
     Signal,
     State,
+    TaskScope,
     name_faults,
     state_faults,
 )
 
 # `where` tables: names for numbers and for parts of formulas; each may use those above it.
 
-LARGEST = 10_000  # nodes of a formula; every line of `where` could double it
+_LARGEST = 10_000  # nodes of a formula; every line of `where` could double it
 
 Definitions = Mapping[Variable, Expression]
 """What is defined so far."""
@@ -53,8 +53,8 @@ def put_in(
         if (variable.lag or 0) > MOST_STEPS_BACK:
             raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps")
     sizes = {variable: _size(known[variable], {}) for variable in used if variable in known}
-    if _size(formula, sizes) > LARGEST:
-        raise ClearloopError(f"longer than {LARGEST:,} numbers, names and operations once `where` is put in")
+    if _size(formula, sizes) > _LARGEST:
+        raise ClearloopError(f"longer than {_LARGEST:,} numbers, names and operations once `where` is put in")
     return substitute(formula, known)
 
 
@@ -73,7 +73,7 @@ def _size(formula: Expression, sizes: Mapping[Variable, int]) -> int:
 # `angle[t-1]`, `heater[t-1]`, `angle.error`, its own past.
 
 
-def derive_states(states: Mapping[str, State], scope: Scope) -> dict[str, Expression]:
+def derive_states(states: Mapping[str, State], scope: TaskScope) -> dict[str, Expression]:
     """The formula of each state that has one, in state order."""
     return {
         name: parse_derived(state.formula, name, scope)
@@ -82,7 +82,7 @@ def derive_states(states: Mapping[str, State], scope: Scope) -> dict[str, Expres
     }
 
 
-def derived_faults(states: Mapping[str, State], scope: Scope) -> Iterator[Fault]:
+def derived_faults(states: Mapping[str, State], scope: TaskScope) -> Iterator[Fault]:
     for name, state in states.items():
         if state.formula is not None:
             if state.external:
@@ -98,7 +98,7 @@ def derived_faults(states: Mapping[str, State], scope: Scope) -> Iterator[Fault]
                 yield Fault(("states", name, "formula"), what)
 
 
-def parse_derived(text: str, name: str, scope: Scope) -> Expression:
+def parse_derived(text: str, name: str, scope: TaskScope) -> Expression:
     """`dt` is a name for the task's, unless something else is called so."""
     own = () if "dt" in scope.names else ("dt",)
     formula = parse(text, (*scope.names, *own))
@@ -153,13 +153,13 @@ def hidden_names(plant: Plant, states: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in (*plant.derivative, *plant.next) if name not in states)
 
 
-def signal_names(plant: Plant, signals: Mapping[str, Signal], scope: Scope) -> tuple[str, ...]:
+def signal_names(plant: Plant, signals: Mapping[str, Signal], scope: TaskScope) -> tuple[str, ...]:
     """Signals that only the plant knows: no external state, no setpoint."""
     known = {*scope.names, *(aim for aim in scope.setpoints.values() if isinstance(aim, str))}
     return tuple(name for name in signals if name not in known) if plant else ()
 
 
-def inline(plant: Plant, signals: Mapping[str, Signal], scope: Scope) -> Inlined:
+def inline(plant: Plant, signals: Mapping[str, Signal], scope: TaskScope) -> Inlined:
     hidden, outside = hidden_names(plant, scope.states), signal_names(plant, signals, scope)
     names = (*scope.names, *hidden, *outside)
     faults = _name_faults(plant, scope, hidden, outside)
@@ -193,7 +193,7 @@ def inline(plant: Plant, signals: Mapping[str, Signal], scope: Scope) -> Inlined
 
 
 def _name_faults(
-    plant: Plant, scope: Scope, hidden: tuple[str, ...], outside: tuple[str, ...]
+    plant: Plant, scope: TaskScope, hidden: tuple[str, ...], outside: tuple[str, ...]
 ) -> list[Fault]:
     tables = {"derivative": plant.derivative, "next": plant.next, "observed": plant.observed}
     given = [(table, name) for table, names in tables.items() for name in names]
@@ -230,16 +230,16 @@ def _where(name: str, tables: Mapping[str, Mapping[str, str]]) -> list[str]:
 # How a batch is drawn from the plant, where a law chooses the actions.
 
 
-class Law(NamedTuple):
+class ExplorationLaw(NamedTuple):
     actions: tuple[Expression, ...]
     """of each action; nothing if they are random"""
     faults: list[Fault]
 
 
-def read_law(plan: Exploration | None, states: tuple[str, ...], actions: tuple[str, ...]) -> Law:
+def read_law(plan: Exploration | None, states: tuple[str, ...], actions: tuple[str, ...]) -> ExplorationLaw:
     """`states`: of the plant."""
     if plan is None:
-        return Law((), [])
+        return ExplorationLaw((), [])
     faults = [
         *name_faults(("exploration", "where"), plan.where, taken=(*states, *actions)),
         *_action_faults(plan.law, actions),
@@ -260,7 +260,7 @@ def read_law(plan: Exploration | None, states: tuple[str, ...], actions: tuple[s
     for name, definition in plan.where.items():
         known[Variable(name)] = expression(definition, "where", name)
     chosen = [expression(plan.law[name], "law", name) for name in actions if name in plan.law]
-    return Law(tuple(chosen), faults)
+    return ExplorationLaw(tuple(chosen), faults)
 
 
 def _action_faults(law: Mapping[str, str], actions: tuple[str, ...]) -> list[Fault]:
@@ -278,7 +278,7 @@ def _action_faults(law: Mapping[str, str], actions: tuple[str, ...]) -> list[Fau
 # How what comes from outside runs in simulations: setpoints, external states, disturbances.
 
 
-def signal_faults(signals: Mapping[str, Signal], scope: Scope, has_plant: bool) -> Iterator[Fault]:
+def signal_faults(signals: Mapping[str, Signal], scope: TaskScope, has_plant: bool) -> Iterator[Fault]:
     """Of names that nothing reads: without a plant, there are no disturbances."""
     columns = [aim for aim in scope.setpoints.values() if isinstance(aim, str)]
     known = (*columns, *scope.external)

@@ -15,13 +15,13 @@ from clearloop.task import tables
 from clearloop.task.tables import (
     MOST_STEPS_BACK,
     Fault,
+    FiniteNumber,
     Flag,
     Formula,
     NotNegative,
-    Number,
     Positive,
-    Scope,
     Table,
+    TaskScope,
     Text,
     expecting,
 )
@@ -30,12 +30,12 @@ from clearloop.task.tables import (
 #
 # A term writes its cost as a formula of the language. What it costs in a step is `weight` times that.
 
-Shape = Annotated[Literal["absolute", "square"], expecting('"absolute" or "square"')]
+_Shape = Annotated[Literal["absolute", "square"], expecting('"absolute" or "square"')]
 Complaint = tuple[str, str]
 """Of a key, what is wrong with it."""
 
 
-class Term(Table):
+class RewardTerm(Table):
     """The key that says what a term is about comes first, and gives it its kind."""
 
     weight: NotNegative = 1.0
@@ -43,15 +43,15 @@ class Term(Table):
     kind: ClassVar[str]
 
     @abstractmethod
-    def cost(self, scope: Scope) -> str:
+    def cost(self, scope: TaskScope) -> str:
         """A formula: 0 where all is well, never negative."""
 
     @abstractmethod
-    def complaints(self, scope: Scope) -> Iterator[Complaint]:
+    def complaints(self, scope: TaskScope) -> Iterator[Complaint]:
         """What the task does not have; formulas are judged elsewhere."""
 
 
-class Track(Term):
+class TrackTerm(RewardTerm):
     """Distance from the setpoint, as far as it exceeds what is tolerated."""
 
     kind: ClassVar[str] = "track"
@@ -59,18 +59,18 @@ class Track(Term):
     tolerance: NotNegative = 0.0
     scale: Positive = 1.0
     """the distance that counts 1"""
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
-    def cost(self, scope: Scope) -> str:  # noqa: ARG002
+    def cost(self, scope: TaskScope) -> str:  # noqa: ARG002
         if not self.tolerance:
             return _shaped(f"{self.track}.error", self.scale, self.shape)
         return _shaped(f"max(abs({self.track}.error) - {_text(self.tolerance)}, 0)", self.scale, self.shape)
 
-    def complaints(self, scope: Scope) -> Iterator[Complaint]:
+    def complaints(self, scope: TaskScope) -> Iterator[Complaint]:
         yield from _aimless("track", self.track, scope)
 
 
-class Settle(Term):
+class Settle(RewardTerm):
     """1 in every step in which a state is not where it should be, or not yet at rest: the time to settle."""
 
     kind: ClassVar[str] = "settle"
@@ -80,27 +80,27 @@ class Settle(Term):
     slower_than: NotNegative | None = None
     """in its unit per second"""
 
-    def cost(self, scope: Scope) -> str:
+    def cost(self, scope: TaskScope) -> str:
         away = f"abs({self.settle}.error) > {_text(self.within)}"
         if self.slower_than is None:
             return f"if({away}, 1, 0)"
         moved = f"abs({self.settle} - {self.settle}[t]) > {_text(self.slower_than * scope.dt)}"
         return f"if({away} or {moved}, 1, 0)"
 
-    def complaints(self, scope: Scope) -> Iterator[Complaint]:
+    def complaints(self, scope: TaskScope) -> Iterator[Complaint]:
         yield from _aimless("settle", self.settle, scope)
 
 
-class Limit(Term):
+class Limit(RewardTerm):
     """How far a state is outside of what it should stay in."""
 
     kind: ClassVar[str] = "limit"
     limit: Text
-    min: Number | None = None
-    max: Number | None = None
+    min: FiniteNumber | None = None
+    max: FiniteNumber | None = None
     scale: Positive = 1.0
     """the distance that counts 1"""
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:
@@ -110,62 +110,62 @@ class Limit(Term):
             raise PydanticCustomError("limit", "expected min not greater than max")
         return self
 
-    def cost(self, scope: Scope) -> str:  # noqa: ARG002
+    def cost(self, scope: TaskScope) -> str:  # noqa: ARG002
         below = f"{_text(self.min)} - {self.limit}" if self.min is not None else ""
         above = f"{self.limit} - {_text(self.max)}" if self.max is not None else ""
         distance = f"max({below}, {above})" if below and above else below or above
         return _shaped(f"max({distance}, 0)", self.scale, self.shape)
 
-    def complaints(self, scope: Scope) -> Iterator[Complaint]:
+    def complaints(self, scope: TaskScope) -> Iterator[Complaint]:
         yield from _unknown("limit", self.limit, "state", scope.states)
 
 
-class When(Term):
+class When(RewardTerm):
     """1 in every step in which a condition holds."""
 
     kind: ClassVar[str] = "when"
     when: Formula
 
-    def cost(self, scope: Scope) -> str:  # noqa: ARG002
+    def cost(self, scope: TaskScope) -> str:  # noqa: ARG002
         return f"if({self.when}, 1, 0)"
 
-    def complaints(self, scope: Scope) -> Iterator[Complaint]:  # noqa: ARG002
+    def complaints(self, scope: TaskScope) -> Iterator[Complaint]:  # noqa: ARG002
         return iter(())
 
 
-class Effort(Term):
+class Effort(RewardTerm):
     """Distance of an action from where it costs nothing, as a share of its range."""
 
     kind: ClassVar[str] = "effort"
     effort: Text
-    around: Number | None = None
+    around: FiniteNumber | None = None
     """none given: 0, or the limit that is nearest to it"""
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
-    def cost(self, scope: Scope) -> str:
+    def cost(self, scope: TaskScope) -> str:
         low, high = scope.limits[self.effort]
         rest = min(max(0.0, low), high) if self.around is None else self.around
         return _shaped(f"({self.effort} - {_text(rest)})", high - low, self.shape)
 
-    def complaints(self, scope: Scope) -> Iterator[Complaint]:
+    def complaints(self, scope: TaskScope) -> Iterator[Complaint]:
         yield from _unknown("effort", self.effort, "action", scope.actions)
         low, high = scope.limits.get(self.effort, (-float("inf"), float("inf")))
         if self.around is not None and not low <= self.around <= high:
             yield "around", f"expected a number within the limits {low:g} … {high:g}"
 
 
-class Rate(Term):
+class Rate(RewardTerm):
     """Change of an action since the last step, as a share of its range."""
 
     kind: ClassVar[str] = "rate"
     rate: Text
-    shape: Shape = "absolute"
+    shape: _Shape = "absolute"
 
-    def cost(self, scope: Scope) -> str:
+    def cost(self, scope: TaskScope) -> str:
         low, high = scope.limits[self.rate]
         return _shaped(f"({self.rate} - {self.rate}[t-1])", high - low, self.shape)
 
-    def complaints(self, scope: Scope) -> Iterator[Complaint]:
+    def complaints(self, scope: TaskScope) -> Iterator[Complaint]:
         yield from _unknown("rate", self.rate, "action", scope.actions)
         if scope.history < 2:
             yield (
@@ -174,7 +174,9 @@ class Rate(Term):
             )
 
 
-KINDS: dict[str, type[Term]] = {kind.kind: kind for kind in (Track, Settle, Limit, When, Effort, Rate)}
+KINDS: dict[str, type[RewardTerm]] = {
+    kind.kind: kind for kind in (TrackTerm, Settle, Limit, When, Effort, Rate)
+}
 
 
 def _of_its_kind(value: Any) -> Any:
@@ -190,11 +192,11 @@ def _of_its_kind(value: Any) -> Any:
     raise PydanticCustomError("term_kind", "expected exactly one of: {kinds}{found}", what)
 
 
-AnyTerm = Annotated[SerializeAsAny[Term], BeforeValidator(_of_its_kind)]
-Terms = Annotated[tuple[AnyTerm, ...], Field(max_length=64)]
+AnyTerm = Annotated[SerializeAsAny[RewardTerm], BeforeValidator(_of_its_kind)]
+_Terms = Annotated[tuple[AnyTerm, ...], Field(max_length=64)]
 
 
-def _aimless(key: str, state: str, scope: Scope) -> Iterator[Complaint]:
+def _aimless(key: str, state: str, scope: TaskScope) -> Iterator[Complaint]:
     if state in scope.states and state not in scope.setpoints:
         yield key, f"{state} has no setpoint: give it one in [states], as in {state} = {{ setpoint = 0.0 }}"
     yield from _unknown(key, state, "state", scope.states)
@@ -224,7 +226,7 @@ MOST_CASES = 64  # no real task comes near
 
 class Case(Table):
     when: Formula
-    value: tables.Number
+    value: tables.FiniteNumber
     failure: Flag = False
 
 
@@ -232,13 +234,13 @@ class Reward(Table):
     """The first case that holds, or ready terms, or an expression, or a logged column to learn it from."""
 
     cases: Annotated[tuple[Case, ...], Field(max_length=MOST_CASES)] = ()
-    otherwise: tables.Number | None = None
-    terms: Terms = ()
+    otherwise: tables.FiniteNumber | None = None
+    terms: _Terms = ()
     expression: Formula | None = None
     column: Text | None = None
     failure: Formula | None = None
     """Beside terms or an expression: when the failing case holds, which comes before them."""
-    failure_value: tables.Number | None = None
+    failure_value: tables.FiniteNumber | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -258,7 +260,7 @@ class Reward(Table):
         return self
 
 
-def lower_reward(reward: Reward, scope: Scope) -> Expression | None:
+def reward_formula(reward: Reward, scope: TaskScope) -> Expression | None:
     """None where the reward is learned from a column."""
     if reward.column is not None:
         return None
@@ -274,7 +276,7 @@ def lower_reward(reward: Reward, scope: Scope) -> Expression | None:
     return lowered
 
 
-def _lower_terms(terms: tuple[Term, ...], scope: Scope) -> Expression:
+def _lower_terms(terms: tuple[RewardTerm, ...], scope: TaskScope) -> Expression:
     """Minus the sum of weights times costs."""
     lowered: Expression | None = None
     for term in terms:
@@ -291,7 +293,7 @@ def _times(weight: float, cost: Expression) -> Expression:
     return Call(OPERATIONS["mul"], (Constant(weight), cost))
 
 
-def lower_failure(reward: Reward, scope: Scope) -> Expression | None:
+def lower_failure(reward: Reward, scope: TaskScope) -> Expression | None:
     """Holds where the failure case does and none before it; None if nothing is a failure."""
     failure = None if reward.failure is None else _parse(reward.failure, scope, "condition")
     for case in reversed(reward.cases):
@@ -303,7 +305,7 @@ def lower_failure(reward: Reward, scope: Scope) -> Expression | None:
     return failure
 
 
-def reward_faults(reward: Reward, scope: Scope) -> Iterator[Fault]:
+def reward_faults(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
     texts: list[tuple[tuple[str | int, ...], str, Kind]]
     texts = [(("cases", index, "when"), case.when, "condition") for index, case in enumerate(reward.cases)]
     texts += [
@@ -330,15 +332,15 @@ def reward_faults(reward: Reward, scope: Scope) -> Iterator[Fault]:
         yield from _together(reward, scope)
 
 
-def _together(reward: Reward, scope: Scope) -> Iterator[Fault]:
+def _together(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
     """What is right by itself may still be too deep, or too large, in one expression."""
     try:
-        lower_reward(reward, scope)
+        reward_formula(reward, scope)
     except ClearloopError as error:
         yield Fault(("reward",), str(error))
 
 
-def _parse(text: str, scope: Scope, kind: Kind) -> Expression:
+def _parse(text: str, scope: TaskScope, kind: Kind) -> Expression:
     expression = parse(text, scope.names, kind=kind)
     for variable in variables(expression):
         if variable.part != "value" and variable.name not in scope.setpoints:

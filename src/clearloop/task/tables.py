@@ -105,7 +105,7 @@ _Text = Annotated[str, Strict(), Field(min_length=1, max_length=200)]
 _FormulaText = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_FORMULA)]
 _Whole = Annotated[int, Strict()]
 
-Number = Annotated[_Finite, expecting("a number")]
+FiniteNumber = Annotated[_Finite, expecting("a number")]
 NotNegative = Annotated[_Finite, Field(ge=0), expecting("a number, not negative")]
 Positive = Annotated[_Finite, Field(gt=0), expecting("a number greater than 0")]
 Discount = Annotated[_Finite, Field(gt=0, le=1), expecting("a number greater than 0 and at most 1")]
@@ -113,7 +113,7 @@ Horizon = Annotated[_Whole, Field(ge=1, le=1_000_000), expecting("a whole number
 History = Annotated[_Whole, Field(ge=1, le=1_000), expecting("a whole number from 1 to 1,000")]
 Substeps = Annotated[_Whole, Field(ge=1, le=10_000), expecting("a whole number from 1 to 10,000")]
 Flag = Annotated[bool, Strict(), expecting("true or false")]
-Unit = Annotated[str, Strict(), Field(max_length=40), expecting("text of at most 40 characters")]
+_Unit = Annotated[str, Strict(), Field(max_length=40), expecting("text of at most 40 characters")]
 Text = Annotated[_Text, expecting("text of 1 to 200 characters")]
 Formula = Annotated[
     _FormulaText, expecting(f"a formula in quotes, of at most {LONGEST_FORMULA:,} characters")
@@ -152,7 +152,7 @@ class Table(BaseModel):
 
 
 class State(Table):
-    unit: Unit = ""
+    unit: _Unit = ""
     setpoint: Setpoint | None = None
     formula: Formula | None = None
     """computed from other states and from the past, not read and not predicted"""
@@ -161,7 +161,7 @@ class State(Table):
 
 
 class Action(Table):
-    unit: Unit = ""
+    unit: _Unit = ""
     limits: Limits
     step: Positive | None = None
     """It takes only values so far apart, counted from the lower limit; none given: any value."""
@@ -219,7 +219,7 @@ class Plant(Table):
     """the next value of a state, from the present ones"""
     observed: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
     """what a sensor shows, of states that the task does not have"""
-    on_failure: dict[str, Number] = Field({})
+    on_failure: dict[str, FiniteNumber] = Field({})
     gymnasium: Text | None = None
 
     @model_validator(mode="after")
@@ -378,7 +378,7 @@ MOST_STEPS_BACK = 1_000  # of any formula
 KEYS = ("time", "episode", "reward", "terminal", "from")  # they mean something else in [data] and [starts]
 
 
-class Scope(NamedTuple):
+class TaskScope(NamedTuple):
     states: tuple[str, ...]
     actions: tuple[str, ...]
     setpoints: Mapping[str, float | str]

@@ -16,8 +16,8 @@ from clearloop.expression import Expression
 from clearloop.files import read_text
 from clearloop.task.plant import (
     NOTHING,
+    ExplorationLaw,
     Inlined,
-    Law,
     box_faults,
     derive_states,
     derived_faults,
@@ -31,7 +31,7 @@ from clearloop.task.plant import (
     start_faults,
     uniform_starts,
 )
-from clearloop.task.reward import Reward, lower_failure, lower_reward, reward_faults
+from clearloop.task.reward import Reward, lower_failure, reward_faults, reward_formula
 from clearloop.task.tables import (
     MOST_NAMES,
     Action,
@@ -45,11 +45,11 @@ from clearloop.task.tables import (
     Plant,
     Positive,
     Sampling,
-    Scope,
     Signal,
     Start,
     State,
     Table,
+    TaskScope,
     Text,
     data_faults,
     faults_of,
@@ -108,12 +108,12 @@ class Fields(Table):
         return {name: state.setpoint for name, state in self.states.items() if state.setpoint is not None}
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> TaskScope:
         """What the task's formulas may refer to."""
         derived = tuple(name for name, state in self.states.items() if state.formula is not None)
         external = tuple(name for name, state in self.states.items() if state.external)
         limits = {name: action.limits for name, action in self.actions.items()}
-        return Scope(
+        return TaskScope(
             self.state_names,
             self.action_names,
             self.setpoints,
@@ -173,7 +173,7 @@ class Fields(Table):
 
 # Task files on disk: the built-in ones, which are TOML files of the package, and the user's own.
 
-LARGEST_FILE = 256 * 1024  # bytes; the built-in tasks have about two thousand
+LARGEST_TASK_FILE = 256 * 1024  # bytes; the built-in tasks have about two thousand
 
 # Sixteen parts of a dotted key. The tables here need three, and a thousand of them cost tomllib gigabytes.
 _DEEP_KEY = re.compile(
@@ -194,7 +194,7 @@ def read_task(name_or_path: str | Path) -> tuple[str, str]:
     name = str(name_or_path)
     if not name.lower().endswith(".toml"):
         return _read_builtin(name), name
-    return read_text(name, LARGEST_FILE), name
+    return read_text(name, LARGEST_TASK_FILE), name
 
 
 def _read_builtin(name: str) -> str:
@@ -272,7 +272,7 @@ class Task(Fields):
     @cached_property
     def reward_expression(self) -> Expression | None:
         """A bare state is the next one, `theta[t]` the one before the step. None: learned from a column."""
-        return lower_reward(self.reward, self.scope)
+        return reward_formula(self.reward, self.scope)
 
     @cached_property
     def failure_condition(self) -> Expression | None:
@@ -328,7 +328,7 @@ class Task(Fields):
         return self.gymnasium is not None or (self.simulated and boxed)
 
     @cached_property
-    def _law(self) -> Law:
+    def _law(self) -> ExplorationLaw:
         return read_law(self.exploration, self.unveiled.state_names, self.action_names)
 
     @property

@@ -1,6 +1,6 @@
 """Whether an export is the same function as its controller. See `docs/export.md`."""
 
 from clearloop.verification.vectors import Amount
-from clearloop.verification.verdict import Trial, Verdict, verify
+from clearloop.verification.verdict import BenchTrial, Verdict, verify
 
-__all__ = ["Amount", "Trial", "Verdict", "verify"]
+__all__ = ["Amount", "BenchTrial", "Verdict", "verify"]

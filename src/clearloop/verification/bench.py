@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from clearloop.controllers import Controller
 from clearloop.controllers.routine import Routine
 from clearloop.exports.c import c_unit
-from clearloop.exports.printer import Names
+from clearloop.exports.printer import STEP, Names
 from clearloop.exports.spans import Precision
 from clearloop.exports.structured_text.printing import pous
-from clearloop.exports.structured_text.words import RESERVED, number, real
-from clearloop.exports.structured_text.writer import STEP, Declaration, Pou, comment, declared_lines, folded
+from clearloop.exports.structured_text.words import RESERVED, real, st_number
+from clearloop.exports.structured_text.writer import (
+    Declaration,
+    Pou,
+    comment,
+    declared_lines,
+    folded_lines,
+)
 from clearloop.verification.vectors import Episode, Expectation
 
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-ffp-contract=off")
@@ -142,7 +148,7 @@ def c_bench(routine: Routine, name: str, precision: Precision, tolerance: float)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class CallRows:
     """What a block is given in some calls, and what it should do then."""
 
     inputs: Sequence[Sequence[float]]
@@ -158,13 +164,13 @@ class Rows:
     tolerance: float
 
 
-def bench(block: Pou, rows: Rows, precision: Precision) -> str:
+def bench_program(block: Pou, rows: CallRows, precision: Precision) -> str:
     """The text of the program; it goes beside the block's."""
     return _Bench(block, rows, precision).text()
 
 
 class _Bench:
-    def __init__(self, block: Pou, rows: Rows, precision: Precision) -> None:
+    def __init__(self, block: Pou, rows: CallRows, precision: Precision) -> None:
         self.block, self.rows, self.precision = block, rows, precision
         own = {"tested", "row", "done", "worst", "equal", "first", "compared"}
         self.names = Names({*RESERVED, *own, block.name}, ignore_case=True)
@@ -186,7 +192,7 @@ class _Bench:
             *(f"{STEP}{STEP}{line}" for line in self._comparisons()),
             f"{STEP}END_IF;",
             "END_FOR;",
-            f"equal := worst <= {number(self.rows.tolerance, self.precision)};",
+            f"equal := worst <= {st_number(self.rows.tolerance, self.precision)};",
             "done := TRUE;",
         ]
         body = ["IF NOT done THEN", *(STEP + line for line in lines), "END_IF;"]
@@ -205,7 +211,7 @@ class _Bench:
                 *(line for one in self._variables() for line in declared_lines(one)),
                 "END_VAR",
                 "",
-                *(part for line in body for part in folded(line.strip(), line[: -len(line.lstrip())])),
+                *(part for line in body for part in folded_lines(line.strip(), line[: -len(line.lstrip())])),
                 "END_PROGRAM",
                 "",
             ]
@@ -225,7 +231,7 @@ class _Bench:
         """Constants, one for each row."""
         rows = self.rows.inputs if word == "given" else self.rows.actions
         table = self.names.give((name, word), f"{name}_{word}")
-        values = tuple(number(row[column], self.precision) for row in rows)
+        values = tuple(st_number(row[column], self.precision) for row in rows)
         self.tables.append(Declaration("VAR CONSTANT", table, real(self.precision), values, (1, len(rows))))
         return table
 
@@ -238,15 +244,15 @@ class _Bench:
         for column, output in enumerate(self.block.section("VAR_OUTPUT")):
             wanted = f"{self._table(output.name, 'expected', column)}[row]"
             ranges = {row[column] for row in self.rows.ranges}
-            size = number(ranges.pop(), self.precision) if len(ranges) == 1 else f"MAX(ABS({wanted}), 1.0)"
+            size = st_number(ranges.pop(), self.precision) if len(ranges) == 1 else f"MAX(ABS({wanted}), 1.0)"
             lines.append(f"worst := MAX(worst, ABS(tested.{output.name} - {wanted}) / {size});")
         return lines
 
 
 # Test vectors that a PLC can take: few, and no numbers that a compiler may not like.
 
-MOST_ROWS = 200
-SMALLEST, LARGEST = 1e-9, 1e9
+_MOST_ROWS = 200
+_SMALLEST, _LARGEST = 1e-9, 1e9
 
 
 def plc_bench(
@@ -259,14 +265,14 @@ def plc_bench(
             tame.append(episode)
             starts.append(start)
         start += len(episode)
-    every = -(-sum(map(len, tame)) // MOST_ROWS)
+    every = -(-sum(map(len, tame)) // _MOST_ROWS)
     steps, first, inputs = [], [], []
     for begin, episode in list(zip(starts, tame, strict=True))[:: max(every, 1)]:
         for index, values in enumerate(episode):
             steps.append(begin + index)
             first.append(index == 0)
             inputs.append([values[one.variable] for one in routine.inputs])
-    rows = Rows(
+    rows = CallRows(
         inputs=inputs,
         actions=expectation.actions[steps].tolist(),
         ranges=expectation.ranges[steps].tolist(),
@@ -274,8 +280,8 @@ def plc_bench(
         compared=expectation.compared[steps].tolist(),
         tolerance=expectation.tolerance,
     )
-    return bench(pous(controller, name, precision)[-1], rows, precision)
+    return bench_program(pous(controller, name, precision)[-1], rows, precision)
 
 
 def _is_tame(episode: Episode) -> bool:
-    return all(v == 0 or SMALLEST <= abs(v) <= LARGEST for step in episode for v in step.values())
+    return all(v == 0 or _SMALLEST <= abs(v) <= _LARGEST for step in episode for v in step.values())

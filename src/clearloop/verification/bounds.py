@@ -58,7 +58,7 @@ class Arithmetic:
         return LIBRARY * 2 * self.precision.unit * abs(value) + self.precision.tiny
 
 
-Rule = Callable[[Arithmetic, float, Sequence[Approximate]], float]
+_Rule = Callable[[Arithmetic, float, Sequence[Approximate]], float]
 """From the result and the arguments to the bound of the result."""
 
 
@@ -118,7 +118,7 @@ def _same(_: Arithmetic, __: float, x: Sequence[Approximate]) -> float:
     return x[0].bound
 
 
-def _between(operation: str) -> Rule:
+def _between(operation: str) -> _Rule:
     """For operations that rise with all arguments and only choose one."""
     meaning = OPERATIONS[operation].meaning
 
@@ -196,7 +196,7 @@ def _choice(_: Arithmetic, __: float, x: Sequence[Approximate]) -> float:
     return yes.bound if condition.value else no.bound
 
 
-def _rising(operation: str) -> Rule:
+def _rising(operation: str) -> _Rule:
     """For functions of a library that rise."""
     meaning = OPERATIONS[operation].meaning
 
@@ -207,7 +207,7 @@ def _rising(operation: str) -> Rule:
     return bound
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, _Rule] = {
     "add": _sum,
     "sub": _sum,
     "mul": _product,

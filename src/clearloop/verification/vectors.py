@@ -91,7 +91,7 @@ EXTREMES = (0.0, 5e-324, 1e-300, 1e-30, 1e-9, 1.0, 1e6, 1e12, 1.0000000000000002
 MOST_CORNERS = 64
 
 Episode = list[Inputs]
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +121,10 @@ def vectors(
         return [[{}, {}]]
     maker = _Maker(routine, precision, rng, amount, dict(scales or {}))
     episodes = [*maker.random(), *maker.corners(), *maker.extremes(), *maker.constants(), *maker.edges()]
-    return [rounded(episode, precision) for episode in episodes]
+    return [representable(episode, precision) for episode in episodes]
 
 
-def rounded(episode: Episode, precision: Precision) -> Episode:
+def representable(episode: Episode, precision: Precision) -> Episode:
     """With numbers that the target can be given."""
     return [{name: precision.rounded(value) for name, value in inputs.items()} for inputs in episode]
 
@@ -148,7 +148,7 @@ class _Maker:
     def draws(self, count: int) -> Episode:
         return [self.draw() for _ in range(count)]
 
-    def _some(self, things: Sequence[T]) -> Iterator[T]:
+    def _some(self, things: Sequence[_T]) -> Iterator[_T]:
         return (thing for thing in things if self.rng.random() < self.amount.share)
 
     def random(self) -> Iterator[Episode]:

@@ -29,7 +29,7 @@ from clearloop.task import Task
 from clearloop.verification.bench import FLAGS, c_bench, plc_bench, vectors_csv
 from clearloop.verification.bounds import Inputs
 from clearloop.verification.st import Block
-from clearloop.verification.vectors import Amount, Episode, Expectation, expect, rounded, vectors
+from clearloop.verification.vectors import Amount, Episode, Expectation, expect, representable, vectors
 
 # Runs exported Structured Text on test vectors: the file is read and interpreted, as a PLC would do it.
 
@@ -37,7 +37,7 @@ _SPACES = {"": "http://www.plcopen.org/xml/tc6_0201", "x": "http://www.w3.org/19
 _SECTIONS = {"inputVars": "VAR_INPUT", "outputVars": "VAR_OUTPUT", "localVars": "VAR", "tempVars": "VAR_TEMP"}
 
 
-def run_structured_text(trial: "Trial") -> NDArray[np.float64]:
+def run_structured_text(trial: "BenchTrial") -> NDArray[np.float64]:
     """[N, A]. The bench for the PLC is written beside the block."""
     bench = plc_bench(trial.controller, trial.routine, trial.name, trial.precision, trial.expectation)
     trial.write(f"{Path(trial.main).stem}_bench.st", bench)
@@ -45,7 +45,7 @@ def run_structured_text(trial: "Trial") -> NDArray[np.float64]:
     return run_text(text, trial.routine, trial.episodes)
 
 
-def run_plcopen(trial: "Trial") -> NDArray[np.float64]:
+def run_plcopen(trial: "BenchTrial") -> NDArray[np.float64]:
     """[N, A]. What stands in the elements of the file is put together to a text again."""
     text = text_of_project((trial.folder / trial.main).read_text(encoding="utf-8"))
     return run_text(text, trial.routine, trial.episodes)
@@ -108,12 +108,12 @@ def _name(element: Element) -> str:
 
 # Runs exported code on test vectors: compilers and interpreters in processes of their own.
 
-LONGEST = 600  # seconds
+_LONGEST = 600  # seconds
 Actions = NDArray[np.float64]  # [N, A]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class BenchTrial:
     """An export that stands in a folder, with its test vectors beside it: what a target's verifier runs."""
 
     folder: Path
@@ -165,7 +165,7 @@ print(json.dumps(rows))
 """
 
 
-def run_c(trial: Trial) -> Actions:
+def run_c(trial: BenchTrial) -> Actions:
     """With the bench that the engineer gets."""
     trial.write(*c_bench(trial.routine, trial.name, trial.precision, trial.expectation.tolerance))
     compiler = _tool("gcc", "cc", "clang")
@@ -179,16 +179,16 @@ def run_c(trial: Trial) -> Actions:
     return np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])
 
 
-def run_javascript(trial: Trial) -> Actions:
+def run_javascript(trial: BenchTrial) -> Actions:
     command = [_tool("node"), "--input-type=module", "-e", _NODE, "--"]
     return _scripted([*command, (trial.folder.resolve() / trial.main).as_uri()], trial)
 
 
-def run_python(trial: Trial) -> Actions:
+def run_python(trial: BenchTrial) -> Actions:
     return _scripted([sys.executable, "-I", "-c", _PYTHON, str(trial.folder.resolve() / trial.main)], trial)
 
 
-def _scripted(command: list[str], trial: Trial) -> Actions:
+def _scripted(command: list[str], trial: BenchTrial) -> Actions:
     """Through standard input and output."""
     sent = [[arguments_of(inputs) for inputs in episode] for episode in trial.episodes]
     answer = json.loads(_call(command, trial.folder, json.dumps(sent)))
@@ -215,10 +215,10 @@ def _call(command: list[str], folder: Path, sent: str = "", answers: tuple[int, 
     name = Path(command[0]).name
     try:
         done = subprocess.run(  # noqa: S603
-            command, cwd=folder, input=sent, capture_output=True, text=True, timeout=LONGEST, check=False
+            command, cwd=folder, input=sent, capture_output=True, text=True, timeout=_LONGEST, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ClearloopError(f"{name} took longer than {LONGEST} s on the export") from error
+        raise ClearloopError(f"{name} took longer than {_LONGEST} s on the export") from error
     if done.returncode not in answers:
         last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[0]
         raise ClearloopError(f"{name} failed on the export ({done.returncode}): {last}")
@@ -263,8 +263,10 @@ def verify(
     files = export(controller, to=to, name=name, precision=precision)
     exact, routine = PRECISIONS[precision], lower(controller)
     made = vectors(routine, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
-    expectation = expect(controller, routine, [*(rounded(episode, exact) for episode in log), *made], exact)
-    trial = Trial(
+    expectation = expect(
+        controller, routine, [*(representable(episode, exact) for episode in log), *made], exact
+    )
+    trial = BenchTrial(
         folder=folder,
         files=list(files),
         controller=controller,
@@ -290,7 +292,7 @@ def verify(
     )
 
 
-def find_verifier(to: str) -> Callable[[Trial], Actions]:
+def find_verifier(to: str) -> Callable[[BenchTrial], Actions]:
     """What runs the code of a target on test vectors.
 
     Raises:
@@ -304,7 +306,7 @@ def find_verifier(to: str) -> Callable[[Trial], Actions]:
             f"these can be: {can}"
         )
     try:
-        found: Callable[[Trial], Actions] = resolve(target.verifier)
+        found: Callable[[BenchTrial], Actions] = resolve(target.verifier)
     except Exception as error:  # whatever another package does wrong
         reason = f"{type(error).__name__}: {error}"
         raise ClearloopError(f"--to {to}: {target.verifier} cannot be loaded: {reason}") from error
@@ -323,16 +325,16 @@ def _scales(log: Sequence[Episode]) -> dict[Variable, float]:
 
 # The states of a log as test vectors.
 
-MOST_ROWS = 2_000
+_MOST_ROWS = 2_000
 
 
 def logged(routine: Routine, batch: Batch, task: Task) -> list[Episode]:
     """Episodes of the log, spread over it, of some thousand rows together."""
     aims = setpoint_rows(task, batch.setpoints, len(batch.states))
-    every = max(len(batch.states) // MOST_ROWS, 1)
+    every = max(len(batch.states) // _MOST_ROWS, 1)
     episodes: list[Episode] = []
     for number in range(0, batch.episode_count, every):
-        rows = np.flatnonzero(batch.episodes == number)[:MOST_ROWS]
+        rows = np.flatnonzero(batch.episodes == number)[:_MOST_ROWS]
         columns = {
             one.variable: _column(one.variable, batch.states[rows], aims[rows], task, one.default)
             for one in routine.inputs

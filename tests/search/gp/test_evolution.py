@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from clearloop.expression import Expression, Variable, fold, parse
-from clearloop.search.gp.evolution import Evolution, Refinement
+from clearloop.search.gp.evolution import ConstantRefinement, Evolution
 from clearloop.search.gp.formulas import Formulas
 from clearloop.search.gp.genome import GP, Genome
 
@@ -59,7 +59,7 @@ def advance(evolution: Evolution, cost: Regression, rounds: int, *, explore: boo
 
 def refine(evolution: Evolution, genomes: list[Genome], cost: Regression) -> list[tuple[Genome, float]]:
     costs = [cost(genome) for genome in genomes]
-    refinement = Refinement(genomes, costs, evolution.grammar, candidates=8, rng=evolution.rng)
+    refinement = ConstantRefinement(genomes, costs, evolution.grammar, candidates=8, rng=evolution.rng)
     for _ in range(6):
         refinement.tell([cost(genome) for genome in refinement.ask()])
     return refinement.best

@@ -1,6 +1,6 @@
 import numpy as np
 
-from clearloop.search.gp.evolution import Refinement
+from clearloop.search.gp.evolution import ConstantRefinement
 from clearloop.search.gp.formulas import Formulas
 from clearloop.search.gp.genome import Genome
 
@@ -23,7 +23,7 @@ def test_finds_the_constants_of_several_programs_at_once(formulas: Formulas) -> 
         return distance(formulas, genome, target) if target else 5.0
 
     first = [cost(genome) for genome in genomes]
-    search = Refinement(genomes, first, formulas, candidates=10, rng=np.random.default_rng(0))
+    search = ConstantRefinement(genomes, first, formulas, candidates=10, rng=np.random.default_rng(0))
     for _ in range(40):
         search.tell([cost(genome) for genome in search.ask()])
     (_, a), (_, b), unchanged = search.best
@@ -35,6 +35,6 @@ def test_finds_the_constants_of_several_programs_at_once(formulas: Formulas) -> 
 def test_never_gives_anything_worse(formulas: Formulas) -> None:
     rng = np.random.default_rng(1)
     genomes = [formulas.grow(rng, 3) for _ in range(5)]
-    search = Refinement(genomes, [1.0] * 5, formulas, candidates=4, rng=rng)
+    search = ConstantRefinement(genomes, [1.0] * 5, formulas, candidates=4, rng=rng)
     search.tell([2.0] * len(search.ask()))
     assert search.best == [(genome, 1.0) for genome in genomes]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.verification.st import Block, StructuredTextError, parse
+from clearloop.verification.st import Block, StructuredTextError, parse_st
 
 
 def single(value: float) -> float:
@@ -222,7 +222,7 @@ WORDS = ("IF", "x", ":=", "(", "1.0", ";", "END_IF", "[", "VAR", "*", "(*", "*)"
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     with suppress(StructuredTextError):
-        parse("FUNCTION_BLOCK b " + text)
+        parse_st("FUNCTION_BLOCK b " + text)
 
 
 def test_a_program_calls_instances_of_a_block() -> None:

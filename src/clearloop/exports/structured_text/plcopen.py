@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import clearloop
 from clearloop.exports.printer import ascii_name
 from clearloop.exports.structured_text.printing import OPTIONS, pous
-from clearloop.exports.structured_text.writer import Declaration, Pou, Section, harmless
+from clearloop.exports.structured_text.writer import Declaration, Pou, VarSection, harmless_words
 from clearloop.exports.targets import Files, Order, Target
 
 NAMESPACE = "http://www.plcopen.org/xml/tc6_0201"
@@ -15,7 +15,7 @@ XHTML = "http://www.w3.org/1999/xhtml"
 # The format wants a time of creation. The same controller gives the same file, so it is always this one.
 CREATED = "1970-01-01T00:00:00"
 
-_LISTS: dict[Section, tuple[str, dict[str, str]]] = {
+_LISTS: dict[VarSection, tuple[str, dict[str, str]]] = {
     "VAR_INPUT": ("inputVars", {}),
     "VAR_OUTPUT": ("outputVars", {}),
     "VAR CONSTANT": ("localVars", {"constant": "true"}),
@@ -64,7 +64,7 @@ def _pou(parent: Element, pou: Pou) -> None:
             variables = SubElement(interface, tag, attributes)
             for one in declared:
                 _variable(variables, one)
-    _words(interface, "documentation", "\n".join(map(harmless, pou.words)))
+    _words(interface, "documentation", "\n".join(map(harmless_words, pou.words)))
     _words(_add(unit, "body"), "ST", pou.body.strip("\n"))
 
 
@@ -85,7 +85,7 @@ def _variable(parent: Element, one: Declaration) -> None:
         else:
             _add(initial, "simpleValue", value=one.initial[0])
     if one.words:
-        _words(variable, "documentation", harmless(one.words))
+        _words(variable, "documentation", harmless_words(one.words))
 
 
 class PLCopen(Target):

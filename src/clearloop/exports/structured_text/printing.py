@@ -23,7 +23,7 @@ from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import lower
 from clearloop.exports.printer import about, ascii_name
 from clearloop.exports.spans import Precision
-from clearloop.exports.structured_text.words import DIALECT, TEMPLATES, finished, real
+from clearloop.exports.structured_text.words import DIALECT, HELPER_TEMPLATES, finished, real
 from clearloop.exports.structured_text.writer import (
     Conduct,
     Declaration,
@@ -32,8 +32,8 @@ from clearloop.exports.structured_text.writer import (
     Operated,
     Pou,
     Writer,
-    split,
-    to_text,
+    pou_text,
+    split_deep,
 )
 from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Call, Expression, Number, Variable, variables
@@ -241,16 +241,16 @@ def pous(
     routine, words = lower(controller), about(controller, name)
     if options:
         made = varied(controller, routine, options)
-        writer = Writer(split(made.routine), name, precision, made.conduct, made.notes, made.kept)
+        writer = Writer(split_deep(made.routine), name, precision, made.conduct, made.notes, made.kept)
         words[-1:-1] = [f"With {', '.join(sorted(options))}."]
     else:
-        writer = Writer(split(routine), name, precision, Limited(), {}, {})
+        writer = Writer(split_deep(routine), name, precision, Limited(), {}, {})
     block = writer.block(words)
     return [*functions(block.body, precision), block]
 
 
 def structured_text(units: list[Pou]) -> str:
-    return "\n".join(to_text(unit) for unit in units)
+    return "\n".join(pou_text(unit) for unit in units)
 
 
 def functions(body: str, precision: Precision) -> list[Pou]:
@@ -259,7 +259,7 @@ def functions(body: str, precision: Precision) -> list[Pou]:
 
 
 def _function(name: str, precision: Precision) -> Pou:
-    template = TEMPLATES[name]
+    template = HELPER_TEMPLATES[name]
     declarations = [Declaration("VAR_INPUT", one, real(precision)) for one in template.inputs]
     declarations += [Declaration("VAR", one, real(precision)) for one in template.locals]
     return Pou(

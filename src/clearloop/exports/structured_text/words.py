@@ -21,7 +21,7 @@ class Template(NamedTuple):
     body: str
 
 
-TEMPLATES = {
+HELPER_TEMPLATES = {
     "CL_SIGN": Template(
         "-1, 0 or 1",
         ("x",),
@@ -202,7 +202,7 @@ END_IF;
 """,
     ),
 }
-FUNCTIONS = {name: template.body for name, template in TEMPLATES.items()}
+_FUNCTIONS = {name: template.body for name, template in HELPER_TEMPLATES.items()}
 
 
 _KEYWORDS = """
@@ -227,10 +227,10 @@ SINH SIZEOF SQRT SR SUB SUB_TIME TAN TANH TOF TON TP TRUNC TRUNC_INT DERIVATIVE 
 RAMP
 """
 BEGIN, END = "\x02", "\x03"  # around an exponent while a text is made
-RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_STANDARD.split()) | frozenset(FUNCTIONS)
+RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_STANDARD.split()) | frozenset(_FUNCTIONS)
 
 
-def number(value: float, precision: Precision) -> str:
+def st_number(value: float, precision: Precision) -> str:
     """`69.8`, `1.0E-5`, `1.0E12`: the standard wants digits on both sides of the point."""
     sign, digits, exponent = Decimal(precision.text(value)).normalize().as_tuple()
     figures, size = "".join(map(str, digits)), len(digits) + int(exponent) - 1
@@ -245,8 +245,8 @@ def finished(text: str, precision: Precision) -> str:
     text = text.replace(BEGIN, "").replace(END, "")
     if "<" in text:
         for mark, value in _limits(precision).items():
-            text = text.replace(f"<{mark}>", number(value, precision))
-        text = re.sub(r"<(-?[0-9.e+-]+)>", lambda m: number(float(m[1]), precision), text)
+            text = text.replace(f"<{mark}>", st_number(value, precision))
+        text = re.sub(r"<(-?[0-9.e+-]+)>", lambda m: st_number(float(m[1]), precision), text)
     whole, type_ = "LINT" if precision.name == "double" else "DINT", real(precision)
     text = text.replace("FROM_WHOLE(", f"{whole}_TO_{type_}(").replace("TO_WHOLE(", f"{type_}_TO_{whole}(")
     return re.sub(r"\breal\b", type_, text)
@@ -323,4 +323,4 @@ _SPECIAL = {
     "wrap": "CL_WRAP({0})",
 }
 
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=FUNCTIONS, number=number)
+DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_FUNCTIONS, number=st_number)

@@ -20,7 +20,16 @@ from clearloop.controllers.routine import (
     targets,
 )
 from clearloop.errors import ClearloopError
-from clearloop.exports.printer import WIDTH, Environment, Names, commented, plain_name, ring_key
+from clearloop.exports.printer import (
+    STEP,
+    WIDTH,
+    Environment,
+    Names,
+    commented,
+    output_words,
+    plain_name,
+    ring_key,
+)
 from clearloop.exports.printer import harmless as printable
 from clearloop.exports.spans import Precision, Span, found
 from clearloop.exports.structured_text.words import DIALECT, RESERVED, finished, real
@@ -29,12 +38,11 @@ from clearloop.expression.nodes import READ_LIMIT, Operation
 
 # Long lines of code, broken where a reader would break them.
 
-STEP = "    "
 MOST_BRACKETS = 20
 _BREAK = re.compile(r" (?=[-+] )| (?=AND |OR )|(?<=,) ")
 
 
-def folded(line: str, indent: str) -> list[str]:
+def folded_lines(line: str, indent: str) -> list[str]:
     """A long line of code, broken before signs and after commas, in as few brackets as will do."""
     room = WIDTH - len(indent) - len(STEP)
     parts = [line]
@@ -64,13 +72,13 @@ def _parts(line: str, brackets: int) -> Iterator[str]:
 
 # Program organisation units: functions and function blocks, as text of IEC 61131-3.
 
-Section = Literal["VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP"]
-SECTIONS: tuple[Section, ...] = ("VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP")
+VarSection = Literal["VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP"]
+SECTIONS: tuple[VarSection, ...] = ("VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP")
 
 
 @dataclass(frozen=True)
 class Declaration:
-    section: Section
+    section: VarSection
     name: str
     type: str
     """LREAL, REAL, DINT, LINT or BOOL; of its elements, if it is an array"""
@@ -92,11 +100,11 @@ class Pou:
     declarations: tuple[Declaration, ...]
     body: str
 
-    def section(self, section: Section) -> tuple[Declaration, ...]:
+    def section(self, section: VarSection) -> tuple[Declaration, ...]:
         return tuple(one for one in self.declarations if one.section == section)
 
 
-def harmless(words: str) -> str:
+def harmless_words(words: str) -> str:
     """Words that neither end a comment nor begin one."""
     words = printable(words)
     while "(*" in words or "*)" in words:
@@ -104,7 +112,7 @@ def harmless(words: str) -> str:
     return words
 
 
-def to_text(pou: Pou) -> str:
+def pou_text(pou: Pou) -> str:
     kind = "FUNCTION" if pou.result else "FUNCTION_BLOCK"
     head = f"{kind} {pou.name}" + (f" : {pou.result}" if pou.result else "")
     lines = [*comment(pou.words), head]
@@ -117,7 +125,7 @@ def to_text(pou: Pou) -> str:
 
 def comment(words: tuple[str, ...]) -> Iterator[str]:
     """One line, or several with the marks on lines of their own."""
-    harmed = [harmless(line) for line in words]
+    harmed = [harmless_words(line) for line in words]
     if len(harmed) == 1:
         yield f"(* {harmed[0]} *)"
     elif harmed:
@@ -130,8 +138,8 @@ def declared_lines(one: Declaration) -> list[str]:
     kind = f"ARRAY [{one.bounds[0]}..{one.bounds[1]}] OF {one.type}" if one.bounds else one.type
     initial = ", ".join(one.initial)
     start = f" := [{initial}]" if one.bounds and initial else f" := {initial}" if initial else ""
-    *lines, last = folded(f"{one.name} : {kind}{start};", STEP)
-    return [*lines, f"{last} (* {harmless(one.words)} *)" if one.words else last]
+    *lines, last = folded_lines(f"{one.name} : {kind}{start};", STEP)
+    return [*lines, f"{last} (* {harmless_words(one.words)} *)" if one.words else last]
 
 
 # A function block while it is written: what is declared so far, and the lines of its body.
@@ -157,7 +165,7 @@ class Page:
 
     def declare(
         self,
-        section: Section,
+        section: VarSection,
         name: str,
         words: str = "",
         *,
@@ -180,7 +188,7 @@ class Page:
     def write(self, *lines: str) -> None:
         for line in lines:
             indent = line[: len(line) - len(line.lstrip())]
-            self._lines += folded(finished(line.strip(), self.precision), indent)
+            self._lines += folded_lines(finished(line.strip(), self.precision), indent)
 
     def loop(self, first: int, last: int, *lines: str, indent: str = "") -> None:
         """Over k; downwards where the first is above the last."""
@@ -234,7 +242,9 @@ class Writer(Page):
         self._new: list[Ring] = []
         inputs = [(one, self.names.give(("input", one), plain_name(one.variable))) for one in routine.inputs]
         for output in routine.outputs:
-            self.declare("VAR_OUTPUT", self.names.give(output.action, output.action.name), _range(output))
+            self.declare(
+                "VAR_OUTPUT", self.names.give(output.action, output.action.name), output_words(output)
+            )
         for one, given in inputs:
             self._declare_input(one, given)
             self.names.give(one.variable, f"{given}_now")
@@ -377,14 +387,6 @@ class Writer(Page):
         self.write(f"{target} := {target} / {weights};")
 
 
-def _range(output: Output) -> str:
-    if output.limits is None:
-        return output.unit
-    low, high = output.limits
-    steps = f" in {output.parts} steps" if output.parts else ""
-    return f"{output.unit}, {low:g} to {high:g}{steps}".removeprefix(", ")
-
-
 # How an action follows from what its formula wants: limits and levels; by hand; not too fast.
 
 
@@ -492,7 +494,7 @@ def _sum(writer: Writer, output: Output, left: str, right: str, sign: str = "+")
 
 # Formulas that are nested deeply, cut into parts with names: compilers allow only so many brackets.
 
-DEEPEST = 12  # brackets in brackets
+_DEEPEST = 12  # brackets in brackets
 
 
 class _Piece(NamedTuple):
@@ -514,7 +516,7 @@ class _Splitter:
         return _Piece(Call(operation, tuple(piece.tree for piece in pieces)), nesting)
 
     def _short(self, piece: _Piece) -> _Piece:
-        if piece.nesting < DEEPEST or piece.tree.kind == "condition":
+        if piece.nesting < _DEEPEST or piece.tree.kind == "condition":
             return piece
         number = next(n for n in range(1, len(self.taken) + 2) if f"part_{n}" not in self.taken)
         target = Variable(f"part_{number}")
@@ -534,7 +536,7 @@ def _level(operation: Operation, number: int, piece: _Piece) -> int:
     return piece.nesting + (not goes_on)
 
 
-def split(routine: Routine) -> Routine:
+def split_deep(routine: Routine) -> Routine:
     """The same routine, with no formula nested too deeply."""
     names = {v.name for statement in routine.body for tree in formulas(statement) for v in variables(tree)}
     names |= {v.name for statement in routine.body for v in targets(statement)}

@@ -13,12 +13,12 @@ from clearloop.search.gp.genome import (
     Genome,
     Grammar,
     cross,
+    few_digits,
     insert,
     mutate_constants,
     mutate_point,
     mutate_subtree,
     remove,
-    rounded,
 )
 
 # What programs cost: of all that live, and the best of every complexity.
@@ -72,10 +72,11 @@ class Archive:
     def state(self) -> dict[str, Any]:
         """Everything that changes, as plain data."""
         return {
-            "archive": listed(self.best.values()),
-            "costs": [[*listed([genome])[0], cost] for genome, cost in self.costs.items()],
+            "archive": plain_genomes(self.best.values()),
+            "costs": [[*plain_genomes([genome])[0], cost] for genome, cost in self.costs.items()],
             "polished": [
-                [*listed([genome])[0], self.polished.get(self.structure(genome), 0)] for genome in self.costs
+                [*plain_genomes([genome])[0], self.polished.get(self.structure(genome), 0)]
+                for genome in self.costs
             ],
         }
 
@@ -86,7 +87,7 @@ class Archive:
         self.polished = {self.structure(genome): count for genome, count in counts if count}
 
 
-def listed(programs: Iterable[Genome]) -> list[list[list[float]]]:
+def plain_genomes(programs: Iterable[Genome]) -> list[list[list[float]]]:
     """As plain data."""
     return [[list(genome.code), list(genome.operand)] for genome in programs]
 
@@ -293,7 +294,7 @@ class Evolution:
     def state(self) -> dict[str, Any]:
         """Everything that changes, as plain data."""
         return {
-            "islands": [listed(island.values()) for island in self.islands],
+            "islands": [plain_genomes(island.values()) for island in self.islands],
             **self.archive.state(),
             "seen": np.array(sorted(self.seen), np.int64),
             "tried": [np.array(sorted(tried.items()), np.int64).reshape(-1, 2) for tried in self.tried],
@@ -321,10 +322,10 @@ class Evolution:
 # The constants of many programs refined at once, each by its own CMA-ES.
 
 
-REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
+_REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
 
 
-class Refinement:
+class ConstantRefinement:
     """`ask` for candidates of all programs, `tell` what they cost, as often as is worth it; then `best`."""
 
     def __init__(
@@ -387,8 +388,8 @@ class _Run:
         rng: np.random.Generator,
     ) -> "_Run":
         start = np.zeros(len(places))
-        box = np.tile([-REACH, REACH], (len(places), 1))
-        settings = CMA(candidates=candidates, spread=spread / (2 * REACH))
+        box = np.tile([-_REACH, _REACH], (len(places), 1))
+        settings = CMA(candidates=candidates, spread=spread / (2 * _REACH))
         values = np.array([genome.operand[place] for place in places])
         return cls(
             number, genome, places, values, grammar.spreads(genome), Descent(box, start, settings, rng=rng)
@@ -397,6 +398,6 @@ class _Run:
     def ask(self) -> list[Genome]:
         points = self.values + self.spreads * self.descent.ask()
         return [
-            self.genome.with_operands(self.places, [rounded(value) for value in point])
+            self.genome.with_operands(self.places, [few_digits(value) for value in point])
             for point in points.tolist()
         ]

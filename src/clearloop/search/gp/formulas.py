@@ -24,11 +24,11 @@ from clearloop.expression import (
     simplify,
 )
 from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE, Operation
-from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, any_of, call, rounded
+from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, any_of, compose, few_digits
 
 # How large the result of a program usually is, roughly: so that what takes its place fits there.
 
-SMALLEST, LARGEST = 1e-9, 1e9
+_SMALLEST, _LARGEST = 1e-9, 1e9
 KEEP_SIZE = frozenset({"add", "sub", "min", "max", "abs", "neg", "if", "mul", "div", "tanh", "clip"})
 """Operations that formulas use such that the result is as large as the first argument."""
 
@@ -44,7 +44,7 @@ def usual_size(genome: Genome, sizes: Sequence[float]) -> float:
         else:
             operation = BY_OPCODE[code]
             arguments = stack[-operation.arity :]
-            stack[-operation.arity :] = [min(max(_result(operation.name, arguments), SMALLEST), LARGEST)]
+            stack[-operation.arity :] = [min(max(_result(operation.name, arguments), _SMALLEST), _LARGEST)]
     return stack[0]
 
 
@@ -57,7 +57,7 @@ def _result(name: str, arguments: list[float]) -> float:
         case "mul":
             return arguments[0] * arguments[1]
         case "div":
-            return arguments[0] / max(arguments[1], SMALLEST)
+            return arguments[0] / max(arguments[1], _SMALLEST)
         case "clip":
             return min(arguments[0], max(arguments[1:]))
     return 1.0
@@ -71,7 +71,7 @@ def _result(name: str, arguments: list[float]) -> float:
 _ADD, _SUB, _MUL, _DIV, _NEG = (OPERATIONS[name] for name in ("add", "sub", "mul", "div", "neg"))
 _ONE = Number(1.0)
 
-Terms = dict[Expression, float]
+_Terms = dict[Expression, float]
 """A sum: the factor of each part; the part 1 is the constant."""
 
 
@@ -94,7 +94,7 @@ class _Gathering:
             return Call(formula.operation, tuple(self.gathered(argument) for argument in formula.arguments))
         return self._rebuilt(self._terms(formula))
 
-    def _terms(self, formula: Expression) -> Terms:
+    def _terms(self, formula: Expression) -> _Terms:
         match formula:
             case Number(value):
                 return {_ONE: value}
@@ -110,20 +110,20 @@ class _Gathering:
                 return {Call(operation, tuple(self.gathered(argument) for argument in arguments)): 1.0}
         return {formula: 1.0}
 
-    def _product(self, first: Terms, second: Terms) -> Terms:
+    def _product(self, first: _Terms, second: _Terms) -> _Terms:
         for constant, other in ((first, second), (second, first)):
             if set(constant) <= {_ONE}:
                 return self._scaled(other, constant.get(_ONE, 0.0))
         (left, a), (right, b) = self._factored(first), self._factored(second)
         return {Call(_MUL, (left, right)): a * b}
 
-    def _quotient(self, first: Terms, second: Terms) -> Terms:
+    def _quotient(self, first: _Terms, second: _Terms) -> _Terms:
         if set(second) <= {_ONE} and second.get(_ONE):
             return self._scaled(first, 1.0 / second[_ONE])
         (left, a), (right, b) = self._factored(first), self._factored(second)
         return {Call(_DIV, (left, right)): a / b}
 
-    def _scaled(self, terms: Terms, factor: float) -> Terms:
+    def _scaled(self, terms: _Terms, factor: float) -> _Terms:
         """Multiplied out, unless it is simpler to leave the sum in brackets."""
         out = {part: value * factor for part, value in terms.items()}
         inner = self._rebuilt(terms)
@@ -131,7 +131,7 @@ class _Gathering:
             return {inner: factor}
         return out
 
-    def _factored(self, terms: Terms) -> tuple[Expression, float]:
+    def _factored(self, terms: _Terms) -> tuple[Expression, float]:
         """The sum as a product with a constant."""
         if len(terms) == 1:
             ((part, factor),) = terms.items()
@@ -139,10 +139,10 @@ class _Gathering:
                 return part, factor
         return self._rebuilt(terms), 1.0
 
-    def _rebuilt(self, terms: Terms) -> Expression:
+    def _rebuilt(self, terms: _Terms) -> Expression:
         total: Expression | None = None
         for part in sorted(terms, key=self._place):
-            size = rounded(abs(terms[part]))
+            size = few_digits(abs(terms[part]))
             if not size or not math.isfinite(size):
                 continue
             positive = terms[part] > 0
@@ -158,7 +158,7 @@ class _Gathering:
         return part == _ONE, complexity(part), words.code.tolist(), words.operand.tolist()
 
 
-def _sum(first: Terms, second: Terms, sign: float) -> Terms:
+def _sum(first: _Terms, second: _Terms, sign: float) -> _Terms:
     total = dict(first)
     for part, factor in second.items():
         total[part] = total.get(part, 0.0) + sign * factor
@@ -173,11 +173,11 @@ def _times(factor: float, part: Expression) -> Expression:
     return part if factor == 1 else Call(_MUL, (Number(factor), part))
 
 
-CONTROLLER = max(BY_OPCODE) + 1  # the root: takes a formula for each output
+_CONTROLLER = max(BY_OPCODE) + 1  # the root: takes a formula for each output
 ADD, SUB, NEG, MUL = (OPERATIONS[name].opcode for name in ("add", "sub", "neg", "mul"))
-TANH, CLIP, IF, ABS = (OPERATIONS[name].opcode for name in ("tanh", "clip", "if", "abs"))
-ALWAYS = ("add", "sub", "neg", "mul")  # cancelation gathers terms with these
-MOST_TERMS = 4  # of a sum that grows, besides what is deeper
+_TANH, CLIP, IF, ABS = (OPERATIONS[name].opcode for name in ("tanh", "clip", "if", "abs"))
+_ALWAYS = ("add", "sub", "neg", "mul")  # cancelation gathers terms with these
+_MOST_TERMS = 4  # of a sum that grows, besides what is deeper
 MORE_TERMS = 0.4  # of the insertions: one more term in a sum
 PART_OF_SUM = 0.7  # of the others, in a sum: around some of its terms rather than around all
 
@@ -195,12 +195,12 @@ class Formulas(Grammar):
         [A] `outputs`: how large the result of each formula should be.
         """
         chosen = [OPERATIONS[name] for name in functions]
-        known = [OPERATIONS[name] for name in dict.fromkeys((*functions, *ALWAYS))]
+        known = [OPERATIONS[name] for name in dict.fromkeys((*functions, *_ALWAYS))]
         self.vocabulary = Vocabulary([
             Symbol(NUMBER, "number", "number", constant=True),
             Symbol(VARIABLE, "variable", "number"),
             *(Symbol(op.opcode, op.name, op.kind, op.kinds, op.weight) for op in known),
-            Symbol(CONTROLLER, "controller", "controller", ("number",) * len(outputs), weight=0),
+            Symbol(_CONTROLLER, "controller", "controller", ("number",) * len(outputs), weight=0),
         ])  # fmt: skip
         self.variables, self.sizes, self.outputs = tuple(variables), sizes.tolist(), outputs.tolist()
         self._comparisons = [op for op in chosen if op.kind == "condition" and "number" in op.kinds]
@@ -211,7 +211,7 @@ class Formulas(Grammar):
         self.optional = tuple(op.name for op in self._numeric if op.opcode not in (ADD, SUB, NEG))
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        return call(CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
+        return compose(_CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
 
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         match self.vocabulary.kind(genome, place):
@@ -230,11 +230,11 @@ class Formulas(Grammar):
             case "condition":
                 return self._combined(any_of(self._logic, rng), old, 0, rng) if self._logic else old
         if rng.random() < MORE_TERMS:
-            return call(ADD, old, self._term(rng, usual_size(old, self.sizes)))
+            return compose(ADD, old, self._term(rng, usual_size(old, self.sizes)))
         some, others = _parted(self._summands(old), rng)
         size = usual_size(some, self.sizes)
         wrapped = self._around(any_of(self._numeric, rng), some, size, 1, rng)
-        return call(ADD, others, wrapped) if others else wrapped
+        return compose(ADD, others, wrapped) if others else wrapped
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         if genome.code[place] != VARIABLE:
@@ -264,7 +264,7 @@ class Formulas(Grammar):
     def from_expressions(self, formulas: Sequence[Expression]) -> Genome:
         programs = [encode(formula, self.variables.index) for formula in formulas]
         genomes = [Genome(tuple(p.code.tolist()), tuple(p.operand.tolist())) for p in programs]
-        return call(CONTROLLER, *genomes)
+        return compose(_CONTROLLER, *genomes)
 
     def _expression(self, genome: Genome) -> Expression:
         program = Program(np.array(genome.code, np.int32), np.array(genome.operand), 0)
@@ -281,12 +281,12 @@ class Formulas(Grammar):
         (right, stop), (left, _) = self.vocabulary.arguments(genome, len(genome.code) - 1)
         last = self._summands(genome.slice(right, stop))
         if root == SUB:
-            last = [call(NEG, part) for part in last]
+            last = [compose(NEG, part) for part in last]
         return self._summands(genome.slice(left, right)) + last
 
     def _sum(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
         """Gains times different variables, and half of the time something deeper."""
-        chosen = rng.permutation(len(self.variables))[: int(rng.integers(1, MOST_TERMS + 1))].tolist()
+        chosen = rng.permutation(len(self.variables))[: int(rng.integers(1, _MOST_TERMS + 1))].tolist()
         terms = [self._gain_times(which, rng, size) for which in chosen]
         if rng.random() < 0.5:
             terms.append(self._number(rng, size, depth - 1))
@@ -307,38 +307,38 @@ class Formulas(Grammar):
         self, operation: Operation, first: Genome, size: float, depth: int, rng: np.random.Generator
     ) -> Genome:
         """An operation with `first` among its arguments, and others that give it the same size."""
-        height = rounded(max(size, SMALLEST) * math.exp(rng.normal(0.0, 0.5)))
+        height = few_digits(max(size, _SMALLEST) * math.exp(rng.normal(0.0, 0.5)))
         match operation.name:
             case "mul" | "div":
-                return call(operation.opcode, first, self._number(rng, 1.0, depth - 1))
+                return compose(operation.opcode, first, self._number(rng, 1.0, depth - 1))
             case "tanh":  # height · tanh(first / height)
-                inner = call(MUL, _number(rounded(1 / height)), first)
-                return call(MUL, _number(height), call(TANH, inner))
+                inner = compose(MUL, _number(few_digits(1 / height)), first)
+                return compose(MUL, _number(height), compose(_TANH, inner))
             case "clip":
-                return call(CLIP, first, _number(-height), _number(height))
+                return compose(CLIP, first, _number(-height), _number(height))
             case "if":
                 branches = first, self._number(rng, size, depth - 1)
-                return call(IF, self._condition(rng, 0), *branches[:: 1 if rng.random() < 0.5 else -1])
+                return compose(IF, self._condition(rng, 0), *branches[:: 1 if rng.random() < 0.5 else -1])
         others = [self._number(rng, size, depth - 1) for _ in operation.kinds[1:]]
-        return call(operation.opcode, first, *others)
+        return compose(operation.opcode, first, *others)
 
     def _condition(self, rng: np.random.Generator, depth: int) -> Genome:
         if depth > 0 and self._logic and rng.random() < 0.3:
             return self._combined(any_of(self._logic, rng), self._condition(rng, depth - 1), depth - 1, rng)
         variable, own = self._variable(rng)
         if rng.random() < 0.5 and ABS in self.vocabulary.symbols:
-            variable = call(ABS, variable)
-        return call(any_of(self._comparisons, rng).opcode, variable, self._constant(rng, own))
+            variable = compose(ABS, variable)
+        return compose(any_of(self._comparisons, rng).opcode, variable, self._constant(rng, own))
 
     def _combined(self, logic: Operation, first: Genome, depth: int, rng: np.random.Generator) -> Genome:
-        return call(logic.opcode, first, *(self._condition(rng, depth) for _ in logic.kinds[1:]))
+        return compose(logic.opcode, first, *(self._condition(rng, depth) for _ in logic.kinds[1:]))
 
     def _term(self, rng: np.random.Generator, size: float) -> Genome:
         return self._gain_times(int(rng.integers(len(self.variables))), rng, size)
 
     def _gain_times(self, which: int, rng: np.random.Generator, size: float) -> Genome:
         variable = Genome((VARIABLE,), (float(which),))
-        return call(MUL, self._constant(rng, size / self.sizes[which]), variable)
+        return compose(MUL, self._constant(rng, size / self.sizes[which]), variable)
 
     def _variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
         """One of them, and its size."""
@@ -347,7 +347,7 @@ class Formulas(Grammar):
 
     def _constant(self, rng: np.random.Generator, size: float) -> Genome:
         """Of about this size, of either sign."""
-        return _number(rounded(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
+        return _number(few_digits(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
 
 
 def _parted(terms: list[Genome], rng: np.random.Generator) -> tuple[Genome, Genome | None]:
@@ -361,7 +361,7 @@ def _parted(terms: list[Genome], rng: np.random.Generator) -> tuple[Genome, Geno
 
 
 def _added(terms: list[Genome]) -> Genome:
-    return reduce(lambda total, term: call(ADD, total, term), terms)
+    return reduce(lambda total, term: compose(ADD, total, term), terms)
 
 
 def _number(value: float) -> Genome:

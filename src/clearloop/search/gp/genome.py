@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.errors import ClearloopError, check_range
-from clearloop.expression import significant
+from clearloop.numbers import significant
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Genome(NamedTuple):
@@ -117,11 +117,11 @@ def _signature(symbol: Symbol) -> tuple[str, tuple[str, ...]]:
     return symbol.kind, symbol.takes
 
 
-def any_of(choices: Sequence[T], rng: np.random.Generator) -> T:
+def any_of(choices: Sequence[_T], rng: np.random.Generator) -> _T:
     return choices[int(rng.random() * len(choices))]
 
 
-def call(symbol: int, *arguments: Genome) -> Genome:
+def compose(symbol: int, *arguments: Genome) -> Genome:
     """The program that applies a symbol to others."""
     code = tuple(gene for argument in arguments for gene in argument.code)
     operand = tuple(value for argument in arguments for value in argument.operand)
@@ -130,7 +130,7 @@ def call(symbol: int, *arguments: Genome) -> Genome:
 
 # What a search must know of its language: the symbols, how programs grow, and what constants may become.
 
-DIGITS = 3  # of a constant: a person has to read it
+_DIGITS = 3  # of a constant: a person has to read it
 
 
 class Grammar(ABC):
@@ -167,8 +167,8 @@ class Grammar(ABC):
         return {self.vocabulary.symbols[code].name for code in genome.code}.intersection(self.optional)
 
 
-def rounded(value: float) -> float:
-    return significant(value, DIGITS)
+def few_digits(value: float) -> float:
+    return significant(value, _DIGITS)
 
 
 # How an evolution breeds: sizes and shares.
@@ -289,5 +289,5 @@ def mutate_constants(genome: Genome, grammar: Grammar, rng: np.random.Generator)
     steps = 0.5 * spreads * rng.normal(size=len(places))
     if rng.random() < 0.3:
         steps[rng.integers(len(places))] *= 10.0
-    values = [rounded(genome.operand[place] + step) for place, step in zip(places, steps, strict=True)]
+    values = [few_digits(genome.operand[place] + step) for place, step in zip(places, steps, strict=True)]
     return genome.with_operands(places, values)

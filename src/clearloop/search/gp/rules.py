@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, call, rounded
+from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, compose, few_digits
 
-CONTROLLER, BASE, JOIN, RULE, AND, ABOUT, FEATURE, CENTRE, WIDTH, OUTPUT, ALPHA = range(11)
+_CONTROLLER, BASE, JOIN, RULE, _AND, ABOUT, FEATURE, CENTRE, _WIDTH, OUTPUT, ALPHA = range(11)
 
-NARROWEST = 1e-3  # as a share of the feature's size: narrower, a rule fits nothing that will be seen
+_NARROWEST = 1e-3  # as a share of the feature's size: narrower, a rule fits nothing that will be seen
 
 Premise = dict[int, tuple[float, float]]
 """Centre and width of each feature, by its number."""
-Rule = tuple[Premise, float]
+_Rule = tuple[Premise, float]
 """And the rule's output."""
 
 
-class RuleBase(NamedTuple):
+class DecodedRules(NamedTuple):
     alpha: float
-    rules: list[Rule]
+    rules: list[_Rule]
 
 
 class Rules(Grammar):
@@ -38,21 +38,21 @@ class Rules(Grammar):
         self.sizes, self.outputs, self.mirrored = sizes.tolist(), outputs, mirrored
         twice = 2 if mirrored else 1
         self.vocabulary = Vocabulary([
-            Symbol(CONTROLLER, "controller", "controller", ("base",) * outputs, 0),
+            Symbol(_CONTROLLER, "controller", "controller", ("base",) * outputs, 0),
             Symbol(BASE, "base", "base", ("alpha", "rules"), 0),
             Symbol(JOIN, "join", "rules", ("rules", "rules"), 0),
             Symbol(RULE, "rule", "rules", ("premise", "output"), 0),
-            Symbol(AND, "and", "premise", ("premise", "premise"), 0),
+            Symbol(_AND, "and", "premise", ("premise", "premise"), 0),
             Symbol(ABOUT, "about", "premise", ("feature", "centre", "width"), 0),
             Symbol(FEATURE, "feature", "feature", (), twice),
             Symbol(CENTRE, "centre", "centre", (), twice, constant=True),
-            Symbol(WIDTH, "width", "width", (), twice, constant=True),
+            Symbol(_WIDTH, "width", "width", (), twice, constant=True),
             Symbol(OUTPUT, "output", "output", (), twice, constant=True),
             Symbol(ALPHA, "alpha", "alpha", (), 1, constant=True),
         ])  # fmt: skip
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        return call(CONTROLLER, *(self._base(rng, depth) for _ in range(self.outputs)))
+        return compose(_CONTROLLER, *(self._base(rng, depth) for _ in range(self.outputs)))
 
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         match self.vocabulary.kind(genome, place):
@@ -70,9 +70,9 @@ class Rules(Grammar):
         old = self.vocabulary.subtree(genome, place)
         match self.vocabulary.kind(genome, place):
             case "rules":
-                return call(JOIN, old, self._rule(rng, int(rng.integers(1, 4))))
+                return compose(JOIN, old, self._rule(rng, int(rng.integers(1, 4))))
             case "premise":
-                return call(AND, old, self._about(rng))
+                return compose(_AND, old, self._about(rng))
         return old
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
@@ -83,7 +83,7 @@ class Rules(Grammar):
 
     def simplify(self, genome: Genome) -> Genome:
         """Terms of one rule on the same feature are one; features in order; widths positive."""
-        return call(CONTROLLER, *(_written(base) for base in self.bases(genome)))
+        return compose(_CONTROLLER, *(_written(base) for base in self.bases(genome)))
 
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
         spreads = []
@@ -94,7 +94,7 @@ class Rules(Grammar):
             spreads.append(0.3 * (1.0 if code == OUTPUT else max(value, 1e-9)))
         return np.array(spreads)
 
-    def bases(self, genome: Genome) -> list[RuleBase]:
+    def bases(self, genome: Genome) -> list[DecodedRules]:
         """What the program says, for each output; without twins."""
         stack: list[Any] = []
         for code, operand in zip(*genome, strict=True):
@@ -102,19 +102,19 @@ class Rules(Grammar):
                 stack.append(operand)
             elif code == ABOUT:
                 feature, centre, width = stack[-3:]
-                narrowest = NARROWEST * self.sizes[int(feature)]
+                narrowest = _NARROWEST * self.sizes[int(feature)]
                 stack[-3:] = [{int(feature): (centre, max(abs(width), narrowest))}]
-            elif code == AND:
+            elif code == _AND:
                 stack[-2:] = [_both(*stack[-2:])]
             elif code == RULE:
                 stack[-2:] = [[(stack[-2], stack[-1])]]
             elif code == JOIN:
                 stack[-2:] = [stack[-2] + stack[-1]]
             elif code == BASE:
-                stack[-2:] = [RuleBase(*stack[-2:])]
+                stack[-2:] = [DecodedRules(*stack[-2:])]
         return stack
 
-    def whole(self, rules: list[Rule]) -> list[Rule]:
+    def whole(self, rules: list[_Rule]) -> list[_Rule]:
         """With the twins, where rules have them."""
         if not self.mirrored:
             return rules
@@ -123,26 +123,28 @@ class Rules(Grammar):
     def _base(self, rng: np.random.Generator, depth: int) -> Genome:
         rules = self._rule(rng, depth)
         for _ in range(int(rng.integers(0, 3)) + (not self.mirrored)):
-            rules = call(JOIN, rules, self._rule(rng, depth))
-        alpha = rounded(3 * math.exp(rng.normal(0.0, 1.0)))
-        return call(BASE, Genome((ALPHA,), (alpha,)), rules)
+            rules = compose(JOIN, rules, self._rule(rng, depth))
+        alpha = few_digits(3 * math.exp(rng.normal(0.0, 1.0)))
+        return compose(BASE, Genome((ALPHA,), (alpha,)), rules)
 
     def _rule(self, rng: np.random.Generator, terms: int) -> Genome:
-        return call(RULE, self._premise(rng, terms), Genome((OUTPUT,), (rounded(rng.uniform(-1, 1)),)))
+        return compose(RULE, self._premise(rng, terms), Genome((OUTPUT,), (few_digits(rng.uniform(-1, 1)),)))
 
     def _premise(self, rng: np.random.Generator, terms: int) -> Genome:
         premise = self._about(rng)
         for _ in range(terms - 1):
-            premise = call(AND, premise, self._about(rng))
+            premise = compose(_AND, premise, self._about(rng))
         return premise
 
     def _about(self, rng: np.random.Generator) -> Genome:
         feature = int(rng.integers(len(self.sizes)))
         size = self.sizes[feature]
-        return _about(feature, rounded(size * rng.normal()), rounded(size * math.exp(rng.normal(0.0, 0.7))))
+        return _about(
+            feature, few_digits(size * rng.normal()), few_digits(size * math.exp(rng.normal(0.0, 0.7)))
+        )
 
 
-def _twin(premise: Premise, output: float) -> Rule:
+def _twin(premise: Premise, output: float) -> _Rule:
     return {feature: (-centre, width) for feature, (centre, width) in premise.items()}, -output
 
 
@@ -155,25 +157,25 @@ def _both(first: Premise, second: Premise) -> Premise:
             continue
         other, wide = both[feature]
         a, b = 1 / wide**2, 1 / width**2
-        both[feature] = rounded((a * other + b * centre) / (a + b)), rounded((a + b) ** -0.5)
+        both[feature] = few_digits((a * other + b * centre) / (a + b)), few_digits((a + b) ** -0.5)
     return both
 
 
-def _written(base: RuleBase) -> Genome:
-    rules = [call(RULE, _terms(premise), Genome((OUTPUT,), (output,))) for premise, output in base.rules]
-    return call(BASE, Genome((ALPHA,), (base.alpha,)), _chain(JOIN, rules))
+def _written(base: DecodedRules) -> Genome:
+    rules = [compose(RULE, _terms(premise), Genome((OUTPUT,), (output,))) for premise, output in base.rules]
+    return compose(BASE, Genome((ALPHA,), (base.alpha,)), _chain(JOIN, rules))
 
 
 def _terms(premise: Premise) -> Genome:
-    return _chain(AND, [_about(feature, *term) for feature, term in sorted(premise.items())])
+    return _chain(_AND, [_about(feature, *term) for feature, term in sorted(premise.items())])
 
 
 def _chain(symbol: int, parts: list[Genome]) -> Genome:
     whole = parts[0]
     for part in parts[1:]:
-        whole = call(symbol, whole, part)
+        whole = compose(symbol, whole, part)
     return whole
 
 
 def _about(feature: int, centre: float, width: float) -> Genome:
-    return Genome((FEATURE, CENTRE, WIDTH, ABOUT), (float(feature), centre, width, 0.0))
+    return Genome((FEATURE, CENTRE, _WIDTH, ABOUT), (float(feature), centre, width, 0.0))

@@ -5,6 +5,6 @@ refuse or stop at is an error here.
 """
 
 from clearloop.verification.st.execution import Block
-from clearloop.verification.st.parsing import StructuredTextError, parse
+from clearloop.verification.st.parsing import StructuredTextError, parse_st
 
-__all__ = ["Block", "StructuredTextError", "parse"]
+__all__ = ["Block", "StructuredTextError", "parse_st"]

@@ -8,33 +8,33 @@ from clearloop.errors import ClearloopError
 from clearloop.verification.st.parsing import (
     Assignment,
     Binary,
-    Call,
-    Declaration,
     Element,
-    Expression,
     For,
+    FunctionCall,
+    Identifier,
     If,
     Invocation,
     Literal,
     Member,
-    Name,
+    ProgramUnit,
     Return,
-    Statement,
+    StExpression,
     StructuredTextError,
+    StStatement,
     Unary,
-    Unit,
     Value,
-    parse,
+    VarDeclaration,
+    parse_st,
 )
 from clearloop.verification.st.typing import (
-    COMPARISONS,
+    COMPARISON_FUNCTIONS,
     INTEGERS,
-    LOGIC,
+    LOGIC_FUNCTIONS,
     Function,
     Inference,
-    Variable,
-    check,
-    common,
+    TypedVariable,
+    common_type,
+    expect_type,
     fitting,
     settled,
     standard,
@@ -48,22 +48,22 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": ope
 
 
 class Compiler(Inference):
-    def compile(self, expression: Expression, wanted: str) -> Evaluate:
+    def compile(self, expression: StExpression, wanted: str) -> Evaluate:
         """As a value of type `wanted`."""
         found = self.type_of(expression)
-        if common(found, wanted, expression.line) != wanted:
+        if common_type(found, wanted, expression.line) != wanted:
             raise StructuredTextError(f"expected {wanted}, found {found}", expression.line)
         return self._build(expression, wanted)
 
-    def condition(self, expression: Expression) -> Evaluate:
+    def condition(self, expression: StExpression) -> Evaluate:
         return self.compile(expression, "BOOL")
 
-    def _build(self, node: Expression, wanted: str) -> Evaluate:
+    def _build(self, node: StExpression, wanted: str) -> Evaluate:
         match node:
             case Literal():
                 value = fitting(wanted, node.line)(node.value)
                 return lambda _: value
-            case Name():
+            case Identifier():
                 return self._read(node)
             case Element():
                 return self._read_element(node)
@@ -76,10 +76,10 @@ class Compiler(Inference):
                 return lambda frame: -operand(frame)
             case Binary():
                 return self._binary(node, wanted)
-            case Call():
+            case FunctionCall():
                 return self._call(node, wanted)
 
-    def _read(self, node: Name) -> Evaluate:
+    def _read(self, node: Identifier) -> Evaluate:
         name = node.name
         if self.variables[name].kept:
             return lambda frame: frame[name]
@@ -99,7 +99,7 @@ class Compiler(Inference):
             raise StructuredTextError(f"{node.name} is no array", node.line)
         first, last = bounds
         index = self.compile(node.index, settled(self.type_of(node.index)))
-        check(settled(self.type_of(node.index)), INTEGERS, node.line)
+        expect_type(settled(self.type_of(node.index)), INTEGERS, node.line)
         name, line = node.name, node.line
 
         def position(frame: Frame) -> int:
@@ -116,16 +116,16 @@ class Compiler(Inference):
 
     def _binary(self, node: Binary, wanted: str) -> Evaluate:
         # Both operands are computed always: that AND and OR stop early is promised nowhere.
-        type_ = settled(self.operands(node)) if node.operator in COMPARISONS else wanted
+        type_ = settled(self.operands(node)) if node.operator in COMPARISON_FUNCTIONS else wanted
         left, right = self._build(node.left, type_), self._build(node.right, type_)
-        direct = COMPARISONS.get(node.operator) or LOGIC.get(node.operator)
+        direct = COMPARISON_FUNCTIONS.get(node.operator) or LOGIC_FUNCTIONS.get(node.operator)
         if direct:
             return lambda frame: direct(left(frame), right(frame))
         meaning = _ARITHMETIC.get(node.operator) or _division(node, type_ in INTEGERS)
         fit = fitting(type_, node.line)
         return lambda frame: fit(meaning(left(frame), right(frame)))
 
-    def _call(self, node: Call, wanted: str) -> Evaluate:
+    def _call(self, node: FunctionCall, wanted: str) -> Evaluate:
         function = self.function(node)
         # Literals among literals take the type that is wanted.
         generic = function.result in ("ANY_REAL", "ANY_INT")
@@ -159,10 +159,10 @@ class Statements:
     def __init__(self, compiler: Compiler) -> None:
         self.compiler = compiler
 
-    def all(self, statements: tuple[Statement, ...]) -> list[Execute]:
+    def all(self, statements: tuple[StStatement, ...]) -> list[Execute]:
         return [self._one(statement) for statement in statements]
 
-    def _one(self, statement: Statement) -> Execute:
+    def _one(self, statement: StStatement) -> Execute:
         match statement:
             case Assignment():
                 return self._assignment(statement)
@@ -219,7 +219,7 @@ class Statements:
 
     def _for(self, node: For) -> Execute:
         name = node.variable.name
-        kind = check(self.compiler.type_of(node.variable), INTEGERS, node.line)
+        kind = expect_type(self.compiler.type_of(node.variable), INTEGERS, node.line)
         first, last, step = (self.compiler.compile(one, kind) for one in (node.first, node.last, node.step))
         body = self.all(node.body)
         fit = fitting(kind, node.line)
@@ -240,20 +240,20 @@ class Statements:
 # Instances of function blocks: their variables, which stay from one call to the next.
 
 
-class Kind(NamedTuple):
+class BlockType(NamedTuple):
     """A function block or program that instances are made of."""
 
-    unit: Unit
+    unit: ProgramUnit
     body: list[Execute]
     kinds: "Kinds"
     """Those that it may have instances of."""
 
 
-Kinds = dict[str, Kind]
+Kinds = dict[str, BlockType]
 
 
 class Instance:
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: BlockType) -> None:
         self.kind = kind
         self.frame: Frame = {one.name: initial(one, kind.kinds) for one in kind.unit.declarations}
         self._inputs = {one.name: one for one in kind.unit.section("VAR_INPUT")}
@@ -269,20 +269,20 @@ class Instance:
             if statement(self.frame):
                 break
 
-    def _input(self, name: str) -> Declaration:
+    def _input(self, name: str) -> VarDeclaration:
         if name.upper() not in self._inputs:
             there = ", ".join(one.spelling for one in self._inputs.values())
             raise ClearloopError(f"{self.kind.unit.spelling} has no input {name}; it has: {there}")
         return self._inputs[name.upper()]
 
 
-def initial(one: Declaration, kinds: Kinds) -> Any:
+def initial(one: VarDeclaration, kinds: Kinds) -> Any:
     """What a variable holds at first."""
     if one.type in kinds:
         return Instance(kinds[one.type])
     fit = fitting(one.type, one.line)
     for literal in one.initial:
-        common(literal.type, one.type, literal.line)
+        common_type(literal.type, one.type, literal.line)
     values = [fit(literal.value) for literal in one.initial]
     zero: Value = False if one.type == "BOOL" else 0 if one.type in INTEGERS else 0.0
     if one.bounds:
@@ -292,15 +292,15 @@ def initial(one: Declaration, kinds: Kinds) -> Any:
     return values[0] if values else zero
 
 
-def _kept(one: Declaration) -> bool:
+def _kept(one: VarDeclaration) -> bool:
     return one.section != "VAR_TEMP" or bool(one.initial) or one.bounds is not None
 
 
-def compiled(unit: Unit, functions: Mapping[str, Function], kinds: Kinds) -> list[Execute]:
+def compiled(unit: ProgramUnit, functions: Mapping[str, Function], kinds: Kinds) -> list[Execute]:
     """The body of a unit."""
     variables = _variables(unit)
     if unit.result:
-        variables[unit.name] = Variable(unit.result, None, True, False)
+        variables[unit.name] = TypedVariable(unit.result, None, True, False)
     for name in variables:
         if (name in functions and name != unit.name) or name in kinds:
             raise StructuredTextError(f"{name} is a function or a function block, too", unit.line)
@@ -308,17 +308,17 @@ def compiled(unit: Unit, functions: Mapping[str, Function], kinds: Kinds) -> lis
     return Statements(Compiler(variables, functions, blocks)).all(unit.body)
 
 
-def _seen_from_outside(unit: Unit) -> dict[str, str]:
+def _seen_from_outside(unit: ProgramUnit) -> dict[str, str]:
     return {one.name: one.type for one in (*unit.section("VAR_INPUT"), *unit.section("VAR_OUTPUT"))}
 
 
-def _variables(unit: Unit) -> dict[str, Variable]:
-    found: dict[str, Variable] = {}
+def _variables(unit: ProgramUnit) -> dict[str, TypedVariable]:
+    found: dict[str, TypedVariable] = {}
     for one in unit.declarations:
         if one.name in found or one.name == unit.name:
             raise StructuredTextError(f"{one.spelling} is declared twice", one.line)
         writable = one.section not in ("VAR_INPUT", "VAR CONSTANT")
-        found[one.name] = Variable(one.type, one.bounds, writable, _kept(one))
+        found[one.name] = TypedVariable(one.type, one.bounds, writable, _kept(one))
     return found
 
 
@@ -334,9 +334,9 @@ class Block:
 
     def __init__(self, text: str) -> None:
         functions: dict[str, Function] = {}
-        kinds: dict[str, Kind] = {}
+        kinds: dict[str, BlockType] = {}
         last = None
-        for unit in parse(text):
+        for unit in parse_st(text):
             if unit.name in functions or unit.name in kinds or _is_standard(unit.name):
                 raise StructuredTextError(
                     f"{unit.spelling} is declared twice, or is a standard function", unit.line
@@ -344,7 +344,7 @@ class Block:
             if unit.result:
                 functions[unit.name] = _function(unit, functions)
             else:
-                last = kinds[unit.name] = Kind(unit, compiled(unit, functions, kinds), dict(kinds))
+                last = kinds[unit.name] = BlockType(unit, compiled(unit, functions, kinds), dict(kinds))
         if last is None:
             raise ClearloopError("the text has no FUNCTION_BLOCK")
         self._kind = last
@@ -377,7 +377,7 @@ def _is_standard(name: str) -> bool:
         return True
 
 
-def _function(unit: Unit, functions: Mapping[str, Function]) -> Function:
+def _function(unit: ProgramUnit, functions: Mapping[str, Function]) -> Function:
     body = compiled(unit, functions, {})
     inputs, kinds = unit.section("VAR_INPUT"), Kinds()
 

@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 )
 
 
-class Token(NamedTuple):
+class Lexeme(NamedTuple):
     kind: str
     """keyword, name, typed, real, integer, sign or end"""
     text: str
@@ -59,7 +59,7 @@ class Token(NamedTuple):
         return f"'{self.spelling}'" if self.text else "the end of the text"
 
 
-def scan(text: str) -> Iterator[Token]:
+def lexemes(text: str) -> Iterator[Lexeme]:
     """The words one by one, the last of them the end."""
     line, previous = 1, ""
     for found in _TOKEN.finditer(text):
@@ -75,10 +75,10 @@ def scan(text: str) -> Iterator[Token]:
         if kind in ("name", "keyword") and previous in ("integer", "real"):
             raise StructuredTextError(f"a number runs into '{word}'; a real number is written 1.0E5", line)
         if kind not in ("blank", "comment"):
-            yield Token(kind, word, line, found[0])
+            yield Lexeme(kind, word, line, found[0])
         previous = kind
         line += found[0].count("\n")
-    yield Token("end", "", line, "")
+    yield Lexeme("end", "", line, "")
 
 
 def _word(word: str, line: int) -> tuple[str, str]:
@@ -97,10 +97,10 @@ def _word(word: str, line: int) -> tuple[str, str]:
 
 class Words:
     def __init__(self, text: str) -> None:
-        self._tokens = scan(text)
+        self._tokens = lexemes(text)
         self.token = next(self._tokens)
 
-    def advance(self) -> Token:
+    def advance(self) -> Lexeme:
         """The present word; the next one becomes the present one."""
         token = self.token
         self.token = next(self._tokens, token)
@@ -113,12 +113,12 @@ class Words:
             return True
         return False
 
-    def expect(self, text: str) -> Token:
+    def expect(self, text: str) -> Lexeme:
         if self.token.text != text:
             self.refuse(f"'{text}'")
         return self.advance()
 
-    def expect_name(self) -> Token:
+    def expect_name(self) -> Lexeme:
         if self.token.kind != "name":
             self.refuse("a name")
         return self.advance()
@@ -131,7 +131,7 @@ class Words:
 
 Value = float | bool | int
 
-Section = OneOf["VAR_INPUT", "VAR_OUTPUT", "VAR", "VAR_TEMP", "VAR CONSTANT"]
+_Section = OneOf["VAR_INPUT", "VAR_OUTPUT", "VAR", "VAR_TEMP", "VAR CONSTANT"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Identifier:
     name: str
     line: int
 
@@ -153,7 +153,7 @@ class Element:
     """Of an array."""
 
     name: str
-    index: "Expression"
+    index: "StExpression"
     line: int
 
 
@@ -169,49 +169,49 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class Unary:
     operator: str
-    operand: "Expression"
+    operand: "StExpression"
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
     operator: str
-    left: "Expression"
-    right: "Expression"
+    left: "StExpression"
+    right: "StExpression"
     line: int
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     function: str
-    arguments: "tuple[Expression, ...]"
+    arguments: "tuple[StExpression, ...]"
     line: int
 
 
-Expression = Literal | Name | Element | Member | Unary | Binary | Call
+StExpression = Literal | Identifier | Element | Member | Unary | Binary | FunctionCall
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    target: Name | Element
-    value: Expression
+    target: Identifier | Element
+    value: StExpression
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class If:
-    branches: "tuple[tuple[Expression, tuple[Statement, ...]], ...]"
-    otherwise: "tuple[Statement, ...]"
+    branches: "tuple[tuple[StExpression, tuple[StStatement, ...]], ...]"
+    otherwise: "tuple[StStatement, ...]"
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class For:
-    variable: Name
-    first: Expression
-    last: Expression
-    step: Expression
-    body: "tuple[Statement, ...]"
+    variable: Identifier
+    first: StExpression
+    last: StExpression
+    step: StExpression
+    body: "tuple[StStatement, ...]"
     line: int
 
 
@@ -220,7 +220,7 @@ class Invocation:
     """A call of an instance of a function block."""
 
     instance: str
-    inputs: tuple[tuple[str, Expression], ...]
+    inputs: tuple[tuple[str, StExpression], ...]
     line: int
 
 
@@ -229,15 +229,15 @@ class Return:
     line: int
 
 
-Statement = Assignment | If | For | Invocation | Return
+StStatement = Assignment | If | For | Invocation | Return
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
+class VarDeclaration:
     name: str
     spelling: str
     """as it stands in the text"""
-    section: Section
+    section: _Section
     type: str
     """of its elements, if it is an array; the name of a function block, if it is an instance"""
     bounds: tuple[int, int] | None
@@ -248,18 +248,18 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ProgramUnit:
     """A function, a function block or a program."""
 
     name: str
     spelling: str
     result: str | None
     """the type of what a function returns; None for the others"""
-    declarations: tuple[Declaration, ...]
-    body: tuple[Statement, ...]
+    declarations: tuple[VarDeclaration, ...]
+    body: tuple[StStatement, ...]
     line: int
 
-    def section(self, section: Section) -> tuple[Declaration, ...]:
+    def section(self, section: _Section) -> tuple[VarDeclaration, ...]:
         return tuple(one for one in self.declarations if one.section == section)
 
 
@@ -280,7 +280,7 @@ class Operands(Words):
         super().__init__(text)
         self._depth = 0
 
-    def expression(self, loosest: int = 1) -> Expression:
+    def expression(self, loosest: int = 1) -> StExpression:
         """What follows, as far as its operators bind at least as tightly as `loosest`; from left to right."""
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -293,7 +293,7 @@ class Operands(Words):
         self._depth -= 1
         return left
 
-    def _operand(self) -> Expression:
+    def _operand(self) -> StExpression:
         token = self.advance()
         if token.text in ("-", "NOT"):
             return Unary(token.text, self._operand(), token.line)
@@ -305,21 +305,21 @@ class Operands(Words):
             return self._name(token)
         return self._literal(token)
 
-    def _name(self, name: Token) -> Expression:
+    def _name(self, name: Lexeme) -> StExpression:
         if self.token.text == "(":
             self.advance()
             arguments = [self.expression()]
             while self.accept(","):
                 arguments.append(self.expression())
             self.expect(")")
-            return Call(name.text, tuple(arguments), name.line)
+            return FunctionCall(name.text, tuple(arguments), name.line)
         if self.accept("."):
             return Member(name.text, self.expect_name().text, name.line)
         return self.element(name)
 
-    def element(self, name: Token) -> Name | Element:
+    def element(self, name: Lexeme) -> Identifier | Element:
         if not self.accept("["):
-            return Name(name.text, name.line)
+            return Identifier(name.text, name.line)
         index = self.expression()
         self.expect("]")
         return Element(name.text, index, name.line)
@@ -332,7 +332,7 @@ class Operands(Words):
             return Literal(-literal.value, literal.type, literal.line)
         return literal
 
-    def _literal(self, token: Token) -> Literal:
+    def _literal(self, token: Lexeme) -> Literal:
         if token.text in ("TRUE", "FALSE"):
             return Literal(token.text == "TRUE", "BOOL", token.line)
         if token.kind == "typed":
@@ -344,7 +344,7 @@ class Operands(Words):
         raise StructuredTextError(f"expected a value, found {token}", token.line)
 
 
-def _typed(token: Token) -> Literal:
+def _typed(token: Lexeme) -> Literal:
     """`LREAL#-1.5`, `DINT#3`, `BOOL#TRUE`."""
     kind, _, text = token.text.upper().partition("#")
     if kind == "BOOL" and text in ("TRUE", "FALSE"):
@@ -356,7 +356,7 @@ def _typed(token: Token) -> Literal:
     raise StructuredTextError(f"{token} is no literal", token.line)
 
 
-def _real(text: str, token: Token) -> float:
+def _real(text: str, token: Lexeme) -> float:
     value = float(text)
     if math.isinf(value):
         raise StructuredTextError(f"{token} is too large", token.line)
@@ -366,7 +366,7 @@ def _real(text: str, token: Token) -> float:
 # From text to tree: units, declarations and statements of the subset of Structured Text that is exported.
 
 TYPES = ("LREAL", "REAL", "DINT", "LINT", "BOOL")
-_SECTIONS: dict[str, Section] = {
+_SECTIONS: dict[str, _Section] = {
     "VAR_INPUT": "VAR_INPUT",
     "VAR_OUTPUT": "VAR_OUTPUT",
     "VAR": "VAR",
@@ -375,7 +375,7 @@ _SECTIONS: dict[str, Section] = {
 _LONGEST = 1_000_000
 
 
-def parse(text: str) -> tuple[Unit, ...]:
+def parse_st(text: str) -> tuple[ProgramUnit, ...]:
     """The functions and function blocks of a text; `StructuredTextError` for whatever is none."""
     parser = _Parser(text)
     units = []
@@ -385,7 +385,7 @@ def parse(text: str) -> tuple[Unit, ...]:
 
 
 class _Parser(Operands):
-    def unit(self) -> Unit:
+    def unit(self) -> ProgramUnit:
         start = self.advance()
         if start.text not in ("FUNCTION", "FUNCTION_BLOCK", "PROGRAM"):
             raise StructuredTextError(f"expected FUNCTION or FUNCTION_BLOCK, found {start}", start.line)
@@ -394,24 +394,24 @@ class _Parser(Operands):
         if start.text == "FUNCTION":
             self.expect(":")
             result = self._type()
-        declarations: list[Declaration] = []
+        declarations: list[VarDeclaration] = []
         while self.token.text in _SECTIONS:
             declarations += self._section()
         body = self._statements(f"END_{start.text}")
         self.expect(f"END_{start.text}")
         self.accept(";")
-        return Unit(name.text, name.spelling, result, tuple(declarations), body, start.line)
+        return ProgramUnit(name.text, name.spelling, result, tuple(declarations), body, start.line)
 
-    def _section(self) -> list[Declaration]:
+    def _section(self) -> list[VarDeclaration]:
         section = _SECTIONS[self.advance().text]
         if section == "VAR" and self.accept("CONSTANT"):
             section = "VAR CONSTANT"
-        found: list[Declaration] = []
+        found: list[VarDeclaration] = []
         while not self.accept("END_VAR"):
             found += self._declaration(section)
         return found
 
-    def _declaration(self, section: Section) -> list[Declaration]:
+    def _declaration(self, section: _Section) -> list[VarDeclaration]:
         names = [self.expect_name()]
         while self.accept(","):
             names.append(self.expect_name())
@@ -422,7 +422,8 @@ class _Parser(Operands):
         initial = self._initial(bounds) if self.accept(":=") else ()
         self.expect(";")
         return [
-            Declaration(name.text, name.spelling, section, kind, bounds, initial, name.line) for name in names
+            VarDeclaration(name.text, name.spelling, section, kind, bounds, initial, name.line)
+            for name in names
         ]
 
     def _type(self) -> str:
@@ -472,14 +473,14 @@ class _Parser(Operands):
         self.expect(")")
         return [repeated] * int(literal.value)
 
-    def _statements(self, *ends: str) -> tuple[Statement, ...]:
-        found: list[Statement] = []
+    def _statements(self, *ends: str) -> tuple[StStatement, ...]:
+        found: list[StStatement] = []
         while self.token.text not in ends:
             if not self.accept(";"):
                 found.append(self._statement())
         return tuple(found)
 
-    def _statement(self) -> Statement:
+    def _statement(self) -> StStatement:
         if self.token.text == "IF":
             return self._if()
         if self.token.text == "FOR":
@@ -499,9 +500,9 @@ class _Parser(Operands):
         self.expect(";")
         return Assignment(target, value, name.line)
 
-    def _invocation(self, instance: Token) -> Invocation:
+    def _invocation(self, instance: Lexeme) -> Invocation:
         """`controller(theta := 0.1, rho := x);`."""
-        inputs: list[tuple[str, Expression]] = []
+        inputs: list[tuple[str, StExpression]] = []
         while self.token.text != ")" and (not inputs or self.expect(",")):
             name = self.expect_name()
             self.expect(":=")
@@ -512,7 +513,7 @@ class _Parser(Operands):
 
     def _if(self) -> If:
         line = self.token.line
-        branches: list[tuple[Expression, tuple[Statement, ...]]] = []
+        branches: list[tuple[StExpression, tuple[StStatement, ...]]] = []
         while self.token.text in ("IF", "ELSIF") and (not branches or self.token.text == "ELSIF"):
             self.advance()
             condition = self.expression()
@@ -535,4 +536,4 @@ class _Parser(Operands):
         body = self._statements("END_FOR")
         self.expect("END_FOR")
         self.expect(";")
-        return For(Name(name.text, name.line), first, last, step, body, line)
+        return For(Identifier(name.text, name.line), first, last, step, body, line)

@@ -12,29 +12,29 @@ from typing import Any, NamedTuple
 
 from clearloop.verification.st.parsing import (
     Binary,
-    Call,
     Element,
-    Expression,
+    FunctionCall,
+    Identifier,
     Literal,
     Member,
-    Name,
+    StExpression,
     StructuredTextError,
     Unary,
     Value,
 )
 
-Fit = Callable[[Value], Value]
+_Fit = Callable[[Value], Value]
 
 REALS = ("LREAL", "REAL", "ANY_REAL")
 INTEGERS = ("DINT", "LINT", "ANY_INT")
-NUMBERS = REALS + INTEGERS
+_NUMBERS = REALS + INTEGERS
 
 _BITS = {"DINT": 31, "LINT": 63}
 _GENERIC = {"ANY_REAL": ("LREAL", "REAL"), "ANY_INT": ("DINT", "LINT")}
 _SINGLE = Struct("<f")
 
 
-def fitting(type_: str, line: int) -> Fit:
+def fitting(type_: str, line: int) -> _Fit:
     """What makes a result of this type: rounds to single precision for REAL, refuses what is too large."""
     if type_ == "BOOL":
         return lambda value: value
@@ -71,7 +71,7 @@ def fitting(type_: str, line: int) -> Fit:
     return whole
 
 
-def common(left: str, right: str, line: int) -> str:
+def common_type(left: str, right: str, line: int) -> str:
     """The type of two operands: types are not mixed, and a literal without a type takes the other's."""
     if left == right:
         return left
@@ -86,7 +86,7 @@ def settled(type_: str) -> str:
     return _GENERIC[type_][0] if type_ in _GENERIC else type_
 
 
-def check(type_: str, allowed: tuple[str, ...], line: int) -> str:
+def expect_type(type_: str, allowed: tuple[str, ...], line: int) -> str:
     if type_ not in allowed:
         raise StructuredTextError(f"expected {' or '.join(allowed)}, found {type_}", line)
     return type_
@@ -109,12 +109,12 @@ class Standard(NamedTuple):
 def standard(name: str, types: Types, line: int) -> Standard | None:
     """The function of this name for arguments of these types; None if there is none of this name."""
     source, to, target = name.partition("_TO_")
-    if to and source in (*NUMBERS, "BOOL") and target in NUMBERS:
+    if to and source in (*_NUMBERS, "BOOL") and target in _NUMBERS:
         _count(name, types, 1, line)
         return Standard((source,), target, round if target in INTEGERS else float)
     if name in _REAL:
         _count(name, types, 1, line)
-        check(types[0], REALS, line)
+        expect_type(types[0], REALS, line)
         return Standard(types, types[0], _REAL[name])
     if name in _SPECIAL:
         return _SPECIAL[name](types, line)
@@ -128,12 +128,12 @@ def _count(name: str, types: Types, count: int, line: int) -> None:
 
 def _abs(types: Types, line: int) -> Standard:
     _count("ABS", types, 1, line)
-    return Standard(types, check(types[0], NUMBERS, line), abs)
+    return Standard(types, expect_type(types[0], _NUMBERS, line), abs)
 
 
 def _trunc(types: Types, line: int) -> Standard:
     _count("TRUNC", types, 1, line)
-    check(types[0], REALS, line)
+    expect_type(types[0], REALS, line)
     return Standard(types, "DINT", math.trunc)
 
 
@@ -142,9 +142,9 @@ def _alike(name: str, count: int, meaning: Callable[..., Any]) -> Callable[[Type
 
     def signature(types: Types, line: int) -> Standard:
         _count(name, types, count, line)
-        result = check(types[0], NUMBERS, line)
+        result = expect_type(types[0], _NUMBERS, line)
         for other in types[1:]:
-            result = common(result, other, line)
+            result = common_type(result, other, line)
         return Standard((result,) * count, result, meaning)
 
     return signature
@@ -153,15 +153,15 @@ def _alike(name: str, count: int, meaning: Callable[..., Any]) -> Callable[[Type
 def _sel(types: Types, line: int) -> Standard:
     """Computes both values, like any function, and returns the second one if the condition holds."""
     _count("SEL", types, 3, line)
-    result = common(types[1], types[2], line)
+    result = common_type(types[1], types[2], line)
     return Standard(("BOOL", result, result), result, lambda condition, no, yes: yes if condition else no)
 
 
 def _expt(types: Types, line: int) -> Standard:
     _count("EXPT", types, 2, line)
-    check(types[0], REALS, line)
-    whole = check(types[1], NUMBERS, line) in INTEGERS
-    exponent = types[1] if whole else common(types[0], types[1], line)
+    expect_type(types[0], REALS, line)
+    whole = expect_type(types[1], _NUMBERS, line) in INTEGERS
+    exponent = types[1] if whole else common_type(types[0], types[1], line)
     base = types[0] if whole else exponent
     return Standard((base, exponent), base, _whole_power if whole else _power)
 
@@ -218,7 +218,7 @@ _SPECIAL: dict[str, Callable[[Types, int], Standard]] = {
 
 # The types of expressions, which are checked once, before anything runs.
 
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+COMPARISON_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "<>": operator.ne,
     "<": operator.lt,
@@ -226,14 +226,14 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">=": operator.ge,
 }
-LOGIC: dict[str, Callable[[Any, Any], Any]] = {
+LOGIC_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "AND": operator.and_,
     "OR": operator.or_,
     "XOR": operator.xor,
 }
 
 
-class Variable(NamedTuple):
+class TypedVariable(NamedTuple):
     type: str
     bounds: tuple[int, int] | None
     writable: bool
@@ -255,7 +255,7 @@ class Inference:
 
     def __init__(
         self,
-        variables: Mapping[str, Variable],
+        variables: Mapping[str, TypedVariable],
         functions: Mapping[str, Function],
         blocks: Mapping[str, Mapping[str, str]],
     ) -> None:
@@ -263,7 +263,7 @@ class Inference:
         self.functions = functions
         self.blocks = blocks
 
-    def variable(self, name: str, line: int) -> Variable:
+    def variable(self, name: str, line: int) -> TypedVariable:
         if name not in self.variables:
             raise StructuredTextError(f"{name} is not declared", line)
         return self.variables[name]
@@ -277,11 +277,11 @@ class Inference:
             raise StructuredTextError(f"{instance} has no {name}", line)
         return self.blocks[type_][name]
 
-    def type_of(self, node: Expression) -> str:
+    def type_of(self, node: StExpression) -> str:
         match node:
             case Literal():
                 return node.type
-            case Name() | Element():
+            case Identifier() | Element():
                 variable = self.variable(node.name, node.line)
                 if (variable.bounds is None) is isinstance(node, Element):
                     raise StructuredTextError(f"{node.name} is used as what it is not", node.line)
@@ -289,23 +289,23 @@ class Inference:
             case Member():
                 return self.member(node.instance, node.name, node.line)
             case Unary():
-                allowed = ("BOOL",) if node.operator == "NOT" else NUMBERS
-                return check(self.type_of(node.operand), allowed, node.line)
+                allowed = ("BOOL",) if node.operator == "NOT" else _NUMBERS
+                return expect_type(self.type_of(node.operand), allowed, node.line)
             case Binary():
                 operands = self.operands(node)
-                return "BOOL" if node.operator in COMPARISONS else operands
-            case Call():
+                return "BOOL" if node.operator in COMPARISON_FUNCTIONS else operands
+            case FunctionCall():
                 return self.function(node).result
 
     def operands(self, node: Binary) -> str:
-        found = common(self.type_of(node.left), self.type_of(node.right), node.line)
-        if node.operator in LOGIC:
-            return check(found, ("BOOL",), node.line)
+        found = common_type(self.type_of(node.left), self.type_of(node.right), node.line)
+        if node.operator in LOGIC_FUNCTIONS:
+            return expect_type(found, ("BOOL",), node.line)
         if node.operator in ("=", "<>"):
             return found
-        return check(found, INTEGERS if node.operator == "MOD" else NUMBERS, node.line)
+        return expect_type(found, INTEGERS if node.operator == "MOD" else _NUMBERS, node.line)
 
-    def function(self, node: Call) -> Function:
+    def function(self, node: FunctionCall) -> Function:
         types = tuple([self.type_of(argument) for argument in node.arguments])
         if own := self.functions.get(node.function):
             if len(types) != len(own.arguments):

@@ -70,7 +70,7 @@ def draw_rules(controller: Fuzzy, task: Task, ranges: Mapping[str, Range] | None
     return figure
 
 
-def ranges_of(batch: Batch, task: Task) -> dict[str, Range]:
+def ranges_of(task: Task, batch: Batch) -> dict[str, Range]:
     """The lowest and the highest value of each state in the log, less its setpoint; limits of the actions."""
     errors = batch.states - setpoint_rows(task, batch.setpoints, len(batch.states))
     lowest, highest = errors.min(axis=0).tolist(), errors.max(axis=0).tolist()

@@ -150,7 +150,7 @@ def _figures(
         drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})
         figures.append((drawn, f"Starts that it saves and loses {where}."))
     if isinstance(controller, Fuzzy):
-        figures.append((draw_rules(controller, task, ranges_of(batch, task)), "Its rules."))
+        figures.append((draw_rules(controller, task, ranges_of(task, batch)), "Its rules."))
     return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
 
 
@@ -341,7 +341,7 @@ def contents(run: RunDirectory, progress: Progress | None = None) -> dict[str, A
     task = run.task()
     batch = Batch.load(run.path / "batch.parquet", task)
     surrogate = Surrogate.load(run.path / "surrogate", task)
-    examined, quality = check(batch, task), assess(surrogate, surrogate.split(batch)[1])
+    examined, quality = check(task, batch), assess(surrogate, surrogate.split(batch)[1])
     controllers = [load(run.path / "controllers" / f"{entry.controller}.json") for entry in front.entries]
     rows, before = read_trust(run, description)
     trusted = {row.controller: row for row in rows}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.options import Json, Seed, TaskName, print_json
+from clearloop.cli.options import Commands, Json, Seed, TaskName, print_json
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MOST_TRANSITIONS = 100_000_000
 FORMATS = (".csv", ".parquet")
 
-data = typer.Typer(help="Make and examine batches of logged transitions.", no_args_is_help=True)
+data = Commands(help="Make and examine batches of logged transitions.", no_args_is_help=True)
 
 
 @data.command()
@@ -117,7 +117,7 @@ def check(
     from clearloop.data import read
     from clearloop.task import Task
 
-    report = examine(read(file), Task.load(task))
+    report = examine(Task.load(task), read(file))
     if as_json:
         print_json(report.to_dict())
     else:

@@ -35,7 +35,7 @@ PAPER = {
     "fgprl": ("1.814 ± 0.003", "2.798 ± 0.006"),
     "gprl": ("1.88 ± 0.02", "2.71 ± 0.03"),
 }
-"""Table 1: penalties on the model and on the system, from starts that the paper does not state."""
+"""Table 1: penalties on the model and on the plant, from starts that the paper does not state."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def document(
 
 
 def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
-    """A column for each method; model above system, as in the paper."""
+    """A column for each method; model above plant, as in the paper."""
     methods = ordered([one.row.method for one in scores])
     rows = {method: [one.row for one in scores if one.row.method == method] for method in methods}
 
@@ -201,7 +201,7 @@ def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
     yield line("---", ("---" for _ in methods))
     figures = {
         "model": [Mean.of([row.penalty_model for row in rows[method]]) for method in methods],
-        "system": [Mean.of([row.penalty_system for row in rows[method]]) for method in methods],
+        "plant": [Mean.of([row.penalty_system for row in rows[method]]) for method in methods],
     }
     for number, (name, means) in enumerate(figures.items()):
         yield line(name, map(str, means))
@@ -222,9 +222,9 @@ def _starts(scores: Sequence[Scores]) -> Iterable[str]:
     )
     if len(counts) > 1:
         few = ", ".join(ordered([one.row.method for one in scores if len(one.model) == counts[0]]))
-        yield f"Of {few}: over the first {counts[0]}. From these, on the system:"
+        yield f"Of {few}: over the first {counts[0]}. From these, on the plant:"
         yield ""
-        yield "| method | system |"
+        yield "| method | plant |"
         yield "|---|---|"
         for method in ordered([one.row.method for one in scores]):
             costs = [one.system for one in scores if one.row.method == method]
@@ -247,7 +247,7 @@ def _ranking(scores: Sequence[Scores]) -> Iterable[str]:
 
 
 def _published(scores: Sequence[Scores]) -> Iterable[str]:
-    yield "| controller | model | system | failures |"
+    yield "| controller | model | plant | failures |"
     yield "|---|---|---|---|"
     for title in dict.fromkeys(one.row.method for one in scores):
         rows = [one.row for one in scores if one.row.method == title]

@@ -191,10 +191,16 @@ class Evaluation:
 
     task: str
     on: str
+    """`system`, which is the plant's name in files, or `model`"""
     penalties: NDArray[np.float64]
     """[M, N]"""
     failed: NDArray[np.bool_]
     """[M, N]"""
+
+    @property
+    def place(self) -> str:
+        """What it was run on, for people: the plant or the model."""
+        return "plant" if self.on == "system" else self.on
 
     @property
     def penalty(self) -> float:
@@ -230,7 +236,7 @@ class Evaluation:
         se = f" ± {self.standard_error:.3f}" if starts > 1 else ""
         return (
             f"penalty {self.penalty:.3f}{se}, {self.failures:.1%} failures "
-            f"({self.task}, on the {self.on}, {starts:,} starts)"
+            f"({self.task}, on the {self.place}, {starts:,} starts)"
         )
 
 

@@ -144,7 +144,7 @@ def _figures(
         said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
         trajectory = simulate(controller, task, surrogate=model, start=start)
     figures = [(draw_trajectories({entry.controller: trajectory}), f"One run {where} from {said or 'rest'}.")]
-    where = f"on the {'plant' if found.on == 'system' else 'model'}"
+    where = f"on the {found.place}"
     if found.starts is not None:
         outcome = Outcomes(found.starts.penalties, found.starts.failed)
         drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})

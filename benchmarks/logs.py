@@ -90,7 +90,7 @@ def use(what: str, name: str) -> float:
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     task = Task.load(source)
     if what == "check":
-        check(read(name), task)
+        check(task, read(name))
     else:
         Batch.load(name, task)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

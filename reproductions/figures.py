@@ -51,7 +51,7 @@ def draw_of_each_method(front: Front, found: dict[str, Controller], task: Task, 
         fuzzy = [one for one in own if isinstance(one, Fuzzy) and _rules(one) <= 2]
         equations = [one for one in own if isinstance(one, Equation)]
         if fuzzy:
-            keep(f"rules-{method}", draw_rules(fuzzy[-1], task, ranges_of(batch, task)))
+            keep(f"rules-{method}", draw_rules(fuzzy[-1], task, ranges_of(task, batch)))
         if len(equations) > 1:
             keep(f"trees-{method}", draw_parents(equations[-2:]))
 

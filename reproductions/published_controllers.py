@@ -1,4 +1,4 @@
-"""Sec. 4.3 of the paper: the penalties of its LQR, PID and GPRL controllers, on models and on the system.
+"""Sec. 4.3 of the paper: the penalties of its LQR, PID and GPRL controllers, on models and on the plant.
 
 The paper does not state its start states, so its own figures can only stand beside ours.
 """
@@ -40,9 +40,7 @@ def main() -> None:
     print(
         f"{len(SEEDS)} models, each from its own 10,000 transitions, seeds 0 to {SEEDS[-1]}; 1,024 starts.\n"
     )
-    print(
-        "| controller | paper: model | model, published track | model, best track | paper: system | system |"
-    )
+    print("| controller | paper: model | model, published track | model, best track | paper: plant | plant |")
     print("|---|---|---|---|---|---|")
     for published in CARTPOLE:
         ours = [Mean(scores[published.file, track.name]) for track in (PUBLISHED, BEST)]

@@ -12,8 +12,6 @@ from clearloop.arrays import Floats
 from clearloop.controllers import KINDS, Controller, encode
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.rollouts import make_job, make_system, window
-from clearloop.expression import (
-)
 from clearloop.kernels.engine import roll_out
 from clearloop.numbers import significant
 from clearloop.plants.scenarios import Scenarios

@@ -74,8 +74,8 @@ def test_the_document_says_all() -> None:
     )
     lines = text.splitlines()
     assert "| penalty | PSO-P | GPRL |" in lines
-    assert "| system | 1.250 ± 0.000 | 2.167 ± 0.167 |" in lines
-    assert "| system, paper | 4.20 ± 0.04 | 2.71 ± 0.03 |" in lines
+    assert "| plant | 1.250 ± 0.000 | 2.167 ± 0.167 |" in lines
+    assert "| plant, paper | 4.20 ± 0.04 | 2.71 ± 0.03 |" in lines
     assert "| gprl | 1.750 ± 0.250 |" in lines  # from the starts of the planner
     assert any(line.startswith("| gprl | pso-p | +0.500 ± ") for line in lines)
     assert "| GPRL equation | 3.500 | 3.500 | 25.0 % |" in lines

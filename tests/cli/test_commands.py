@@ -112,6 +112,42 @@ def test_evaluate_prints_what_the_contract_says(run: Run, published: Path) -> No
     assert text.splitlines()[1] == "failures  6.5 %"
 
 
+def test_the_plant_has_two_names_and_json_repeats_the_one_that_was_used(run: Run, published: Path) -> None:
+    words = ("evaluate", published / "lqr.json", "cartpole", "--starts", "3")
+    usual = json.loads(run(*words, "--json").out)
+    for name in ("plant", "system"):
+        assert json.loads(run(*words, "--on", name, "--json").out) == {**usual, "on": name}
+        assert "(on the plant, 3 starts)" in run(*words, "--on", name).out
+    steps = ("simulate", published / "lqr.json", "cartpole", "--steps", "3")
+    assert run(*steps, "--on", "plant").out == run(*steps, "--on", "system").out == run(*steps).out
+
+
+def test_every_command_with_a_task_takes_it_both_ways() -> None:
+    ways = {}
+    for path, command in COMMANDS.items():
+        ways[path] = {type(one).__name__ for one in command.params if one.metavar == "TASK"}
+    taking = {path for path, kinds in ways.items() if kinds}
+    assert {("learn",), ("bench",), ("evaluate",), ("data", "check"), ("data", "make"), ("export",)} <= taking
+    assert all(len(ways[path]) == 2 for path in taking)
+
+
+def test_a_task_is_the_same_both_ways(run: Run, published: Path, tmp_path: Path) -> None:
+    gprl = published / "gprl.json"
+    for words in (
+        ("tasks",),
+        ("evaluate", gprl, "--starts", "2"),
+        ("export", gprl, "--to", "c"),
+        ("show", gprl),
+    ):
+        argument, option = run(*words, "cartpole"), run(*words, "--task", "cartpole")
+        assert (argument.code, argument.out) == (0, option.out)
+        assert run(*words, "cartpole", "--task", "cartpole").out == option.out
+    made = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    assert run("data", "make", "cartpole", "--size", "99", "--out", made[0]).code == 0
+    assert run("data", "make", "--task", "cartpole", "--size", "99", "--out", made[1]).code == 0
+    assert made[0].read_bytes() == made[1].read_bytes()
+
+
 def test_evaluate_from_the_first_starts_or_from_a_file(run: Run, published: Path, tmp_path: Path) -> None:
     pid = published / "pid.json"
     some = json.loads(run("evaluate", pid, "--task", "cartpole", "--starts", "10", "--json").out)

@@ -73,21 +73,27 @@ ERRORS = {
     "evaluate good.json --task none.toml": "none.toml: cannot be read: No such file or directory",
     "evaluate mixer.json --task noplant.toml":
         "task 'mixer' has no plant to test on: use --on model --run DIR",
-    EVALUATE + "--on plant": "--on plant: expected system, model or batch",
+    "learn": "the task is missing: give a built-in task or a task file, as TASK or --task TASK",
+    "data check good.csv": "the task is missing: give a built-in task or a task file, as TASK or --task TASK",
+    "learn cartpole --task cartpole.toml":
+        "two tasks are given, cartpole and cartpole.toml: give one, as TASK or as --task TASK",
+    "evaluate good.json noplant.toml --task cartpole":
+        "two tasks are given, cartpole and noplant.toml: give one, as TASK or as --task TASK",
+    EVALUATE + "--on paper": "--on paper: expected plant, model or batch",
     EVALUATE + "--on batch --approximator forest": "--approximator forest: expected networks or trees",
     EVALUATE + "--on batch --data none.csv": "none.csv: cannot be read: No such file or directory",
     EVALUATE + "--on batch --run gone": "gone/batch.parquet: cannot be read: No such file or directory",
     EVALUATE + "--on batch --run gone --data none.csv":
         "--data and --run: both hold a batch: give one of them",
     EVALUATE + "--on batch --data missing.csv": "missing.csv: no column 'rho_dot'",
-    EVALUATE + "--data missing.csv": "--on system: takes no --data, which is for --on batch",
+    EVALUATE + "--data missing.csv": "--data: a log is needed only for --on batch",
     "evaluate pid.json --task cartpole --on batch":
-        "fitted Q evaluation: a pid remembers more than it sees: evaluate it on a model or on the system",
+        "fitted Q evaluation: a pid remembers more than it sees: evaluate it on a model or on the plant",
     "evaluate lag.json --task cartpole --on batch":
         "fitted Q evaluation: the controller looks back further than history = 1 of task 'cartpole'",
     "evaluate mixer.json --task noplant.toml --on batch":
         "task 'mixer' has no [plant] of equations to draw a batch from: learn from a log (--data)",
-    SIMULATE + "--on batch": "--on batch: expected system or model",
+    SIMULATE + "--on batch": "--on batch: expected plant or model",
     EVALUATE + "--on model": "--on model needs --run DIR, the run directory that holds the model",
     EVALUATE + "--starts 0": "--starts 0: " + COUNT,
     EVALUATE + "--starts -5": "--starts -5: " + COUNT,

@@ -40,7 +40,7 @@ NOTED = {"coarse-sensor", "repeated-rows", "short-history"}
 
 def found(frame: pl.DataFrame, task: Task = CARTPOLE) -> list[str]:
     """Severity and code of all that is not well."""
-    return [f"{severity} {code}" for severity, code, _ in check(frame, task).rows() if severity != "ok"]
+    return [f"{severity} {code}" for severity, code, _ in check(task, frame).rows() if severity != "ok"]
 
 
 def with_cells(name: str, rows: range, value: object) -> pl.DataFrame:
@@ -49,8 +49,13 @@ def with_cells(name: str, rows: range, value: object) -> pl.DataFrame:
     return CLEAN.with_columns(pl.Series(name, cells, strict=False))
 
 
+def test_the_task_comes_first() -> None:
+    with pytest.raises(TypeError, match=r"^check\(task, data\): expected a Task first, not DataFrame$"):
+        check(CLEAN, CARTPOLE)  # type: ignore[arg-type]
+
+
 def test_nothing_is_wrong_with_a_clean_log() -> None:
-    report = check(CLEAN, CARTPOLE)
+    report = check(CARTPOLE, CLEAN)
     assert found(CLEAN) == []
     assert report.severity == "ok"
     assert report.verdict == f"This log is fit to learn from: {Batch.from_frame(CLEAN, CARTPOLE)}."
@@ -58,7 +63,7 @@ def test_nothing_is_wrong_with_a_clean_log() -> None:
 
 
 def test_a_batch_can_be_checked_too() -> None:
-    assert check(Batch.from_frame(CLEAN, CARTPOLE), CARTPOLE) == check(CLEAN, CARTPOLE)
+    assert check(CARTPOLE, Batch.from_frame(CLEAN, CARTPOLE)) == check(CARTPOLE, CLEAN)
 
 
 def altered(**columns: pl.Expr) -> pl.DataFrame:
@@ -134,7 +139,7 @@ def test_the_page_lists_all_codes() -> None:
 
 def test_all_problems_are_listed_the_worst_first() -> None:
     frame = with_cells("rho", range(7, 9), None).drop("theta").with_columns(theta_dot=1.0)
-    report = check(frame, CARTPOLE)
+    report = check(CARTPOLE, frame)
     codes = [finding.code for finding in report.findings if finding.severity != "ok"]
     assert codes == ["missing-column", "missing-values", "constant-column", "coverage"]
     assert report.verdict.startswith("This log cannot be used as it is: no column 'theta'; did you mean")
@@ -148,7 +153,7 @@ def test_logs_without_a_transition(frame: pl.DataFrame) -> None:
 
 def test_messages_count_and_locate() -> None:
     def message(frame: pl.DataFrame) -> str:
-        return check(frame, CARTPOLE).findings[0].message
+        return check(CARTPOLE, frame).findings[0].message
 
     assert message(with_cells("force", range(7, 12), None)).startswith(
         "column 'force' has 5 empty cells between rows 8 and 12; drop those rows"
@@ -168,11 +173,11 @@ def test_actions_in_whole_steps() -> None:
     switch = Task.from_dict(tables)
     on_or_off = altered(force=10 * force.sign())
     assert found(on_or_off, switch) == []
-    (said,) = [f.message for f in check(on_or_off, switch).findings if f.message.startswith("force")]
+    (said,) = [f.message for f in check(switch, on_or_off).findings if f.message.startswith("force")]
     assert said == "force from -10 to 10 N; data at 2 of its 2 values"
     between = on_or_off.with_columns(force=pl.when(ROW < 3).then(4.0).otherwise("force"))
     assert found(between, switch) == ["warning action-steps"]
-    assert check(between, switch).findings[0].message == (
+    assert check(switch, between).findings[0].message == (
         "force is between its steps of 20 in 3 rows; correct step or log"
     )
 
@@ -189,7 +194,7 @@ def test_a_law_may_follow_the_setpoint() -> None:
 
 
 def test_the_report_is_json() -> None:
-    report = check(with_cells("rho", range(7, 9), None), CARTPOLE)
+    report = check(CARTPOLE, with_cells("rho", range(7, 9), None))
     document = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert document["severity"] == "problem"
     assert document["verdict"] == report.verdict
@@ -213,7 +218,7 @@ def test_whatever_a_log_holds_it_is_refused_for_a_reason(data: st.DataObject) ->
         cells = log[name].to_list()
         cells[first:] = [data.draw(ODD)] * data.draw(st.integers(1, 20 - first)) + cells[first:]
         log = log.with_columns(pl.Series(name, cells[:20], strict=False))
-    report = check(log, CARTPOLE)
+    report = check(CARTPOLE, log)
     json.dumps(report.to_dict(), allow_nan=False)
     problems = read_log(log, CARTPOLE.columns).problems
     assert all(problem in report.findings for problem in problems)

@@ -42,7 +42,7 @@ def log(times: np.ndarray, **others: object) -> pl.DataFrame:
 
 
 def found(frame: pl.DataFrame, the_task: Task) -> dict[str, str]:
-    return {finding.code: finding.message for finding in check(frame, the_task).findings}
+    return {finding.code: finding.message for finding in check(the_task, frame).findings}
 
 
 @settings(max_examples=60, deadline=None)

@@ -12,14 +12,14 @@ from tests.data.trust_logs import BAD, CART, GOOD, WHITE, Case
 
 @pytest.mark.parametrize("case", GOOD, ids=[case.name for case in GOOD])
 def test_a_good_log_is_not_refused(case: Case) -> None:
-    report = check(case.batch(), case.task)
+    report = check(case.task, case.batch())
     assert [finding for finding in report.findings if finding.severity == "problem"] == []
 
 
 @pytest.mark.parametrize("case", BAD, ids=[case.name for case in BAD])
 def test_a_bad_log_is_refused_with_the_right_reason(case: Case) -> None:
     problems = [
-        finding for finding in check(case.batch(), case.task).findings if finding.severity == "problem"
+        finding for finding in check(case.task, case.batch()).findings if finding.severity == "problem"
     ]
     assert case.code in {finding.code for finding in problems}
     assert all(len(finding.message) > 30 for finding in problems)  # what, and what to do
@@ -27,12 +27,12 @@ def test_a_bad_log_is_refused_with_the_right_reason(case: Case) -> None:
 
 def test_the_cart_poles_own_log_is_fit() -> None:
     task = Task.load("cartpole")
-    report = check(make_batch(task, rng=np.random.default_rng(0)), task)
+    report = check(task, make_batch(task, rng=np.random.default_rng(0)))
     assert report.severity in ("ok", "note")
 
 
 def codes(frame: pl.DataFrame, severity: str) -> set[str]:
-    return {finding.code for finding in check(frame, CART).findings if finding.severity == severity}
+    return {finding.code for finding in check(CART, frame).findings if finding.severity == severity}
 
 
 def test_warnings_of_sensors() -> None:
@@ -47,6 +47,6 @@ def test_warnings_of_sensors() -> None:
 
 def test_a_delay_says_which_history_shows_it() -> None:
     case = next(case for case in BAD if case.name == "delay beyond history")
-    (delay,) = (finding for finding in check(case.batch(), case.task).findings if finding.code == "delay")
+    (delay,) = (finding for finding in check(case.task, case.batch()).findings if finding.code == "delay")
     assert delay.numbers["history"] == 5
     assert "history = 5" in delay.message

@@ -15,5 +15,5 @@ def test_from_a_log() -> None:
     assert "15,000 transitions in 100 episodes" in done.stdout
     assert re.search(r"\{'pump': \d", done.stdout)
     assert re.search(
-        r"by its own reward: penalty \d+\.\d+ ± .* \(tank, on the system, 1,024 starts\)", done.stdout
+        r"by its own reward: penalty \d+\.\d+ ± .* \(tank, on the plant, 1,024 starts\)", done.stdout
     )

@@ -61,7 +61,7 @@ def _axes(one: dict[str, Any]) -> list[Any]:
 
 def test_ranges_are_those_of_the_log() -> None:
     batch = cartpole_log(300)
-    ranges = ranges_of(batch, CARTPOLE)
+    ranges = ranges_of(CARTPOLE, batch)
     assert ranges["theta"] == (batch.states[:, 0].min(), batch.states[:, 0].max())
     assert ranges["force"] == (-10.0, 10.0)
     controller = fuzzy(force={"scale": 10.0, "alpha": 2.0, "rules": [rule(theta=(500.0, 1e6))]})

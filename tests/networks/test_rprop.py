@@ -3,7 +3,9 @@
 from itertools import pairwise
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from scipy.optimize import least_squares, minimize
 
 from clearloop.networks import Network
 from clearloop.networks.network import Activation
-from clearloop.networks.rprop import RpropLoss, first_network, highest, rprop
+from clearloop.networks.rprop import RpropLoss, _move, first_network, highest, rprop
 
 rng = np.random.default_rng(0)
 INPUTS = rng.uniform(-1, 1, (200, 3))
@@ -81,6 +83,19 @@ def test_it_takes_the_steps_of_a_plain_one(
     for a, b in pairwise([[*found.weights, *found.biases], [*expected.weights, *expected.biases]]):
         for one, other in zip(a, b, strict=True):
             np.testing.assert_allclose(one, other, atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.xfail(strict=True, reason="optax 0.2.8 applies every update one epoch late: optax/pull/1725")
+def test_optax_takes_the_same_steps() -> None:
+    """When this test passes, `optax.rprop` can replace `_move`."""
+    theirs = optax.rprop(0.01)
+    weight = before = jnp.zeros(1)
+    step, position, memory = jnp.full(1, 0.01), weight, theirs.init(weight)
+    for slope in map(jnp.atleast_1d, (1.0, 2.0, 1.0, -1.0, -3.0, 0.0, -1.0, 1.0)):
+        weight, before, step = _move(weight, before, step, slope)
+        change, memory = theirs.update(slope, memory)
+        position = position + change
+        np.testing.assert_allclose(position, weight)
 
 
 def test_shares_without_a_hidden_layer_are_logistic_regression() -> None:

@@ -33,7 +33,7 @@ def test_data_check_and_learn_take_it(name: str, steps: int, tmp_path: Path) -> 
     batches = Batches(tmp_path)
     batches.keep(recorder)
     file = batches.path("played")
-    report = check(read(str(file)), session.task)
+    report = check(session.task, read(str(file)))
     assert [finding for finding in report.findings if finding.severity == "problem"] == []
     batch = Batch.load(file, session.task)
     assert len(batch) == recorder.transitions

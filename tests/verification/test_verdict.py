@@ -158,7 +158,7 @@ def test_constants_are_tried_with_their_neighbours(precision: Precision) -> None
 def test_the_states_of_a_log_are_tried() -> None:
     batch = cartpole_log(300)
     routine = lower(KINDS["lagging equation"].for_task(CARTPOLE))
-    episodes = logged(routine, batch, CARTPOLE)
+    episodes = logged(routine, CARTPOLE, batch)
     assert len(episodes) == batch.episode_count
     column = [step[Variable("theta_dot")] for episode in episodes for step in episode]
     assert column == batch.states[:, CARTPOLE.state_names.index("theta_dot")].tolist()

@@ -193,7 +193,7 @@ def document(
 
 
 def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
-    """A column for each method; model above system, as in the paper."""
+    """A column for each method; model above plant, as in the paper."""
     methods = ordered([one.row.method for one in scores])
     known = columns(methods)
     rows = {method: [one.row for one in scores if one.row.method == method] for method in methods}
@@ -206,9 +206,9 @@ def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
     yield line("model", (str(Mean.of([row.penalty_model for row in rows[method]])) for method in methods))
     if in_paper:
         yield line("model, paper", (known[method].model for method in methods))
-    yield line("system", (str(Mean.of([row.penalty_system for row in rows[method]])) for method in methods))
+    yield line("plant", (str(Mean.of([row.penalty_system for row in rows[method]])) for method in methods))
     if in_paper:
-        yield line("system, paper", (known[method].system for method in methods))
+        yield line("plant, paper", (known[method].system for method in methods))
     failures = (Mean.of([row.failures_system for row in rows[method]]).mean for method in methods)
     yield line("failures", ("" if np.isnan(share) else percent(share) for share in failures))
     complexities = (np.mean([row.complexity for row in rows[method]]) for method in methods)
@@ -224,9 +224,9 @@ def _starts(scores: Sequence[Scores]) -> Iterable[str]:
     )
     if len(counts) > 1:
         few = ", ".join(ordered([one.row.method for one in scores if len(one.model) == counts[0]]))
-        yield f"Of {few}: over the first {counts[0]}. From these, on the system:"
+        yield f"Of {few}: over the first {counts[0]}. From these, on the plant:"
         yield ""
-        yield "| method | system |"
+        yield "| method | plant |"
         yield "|---|---|"
         for method in ordered([one.row.method for one in scores]):
             costs = [one.system for one in scores if one.row.method == method]
@@ -249,7 +249,7 @@ def _ranking(scores: Sequence[Scores]) -> Iterable[str]:
 
 
 def _published(scores: Sequence[Scores]) -> Iterable[str]:
-    yield "| controller | model | system | failures |"
+    yield "| controller | model | plant | failures |"
     yield "|---|---|---|---|"
     for title in dict.fromkeys(one.row.method for one in scores):
         rows = [one.row for one in scores if one.row.method == title]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearloop.cli.options import Json, Seed, TaskName, print_json
+from clearloop.cli.options import Commands, Json, Seed, TaskName, print_json
 from clearloop.errors import ClearloopError
 from clearloop.numbers import careful_percent
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MOST_TRANSITIONS = 100_000_000
 _FORMATS = (".csv", ".parquet")
 
-data = typer.Typer(help="Make and examine batches of logged transitions.", no_args_is_help=True)
+data = Commands(help="Make and examine batches of logged transitions.", no_args_is_help=True)
 
 
 @data.command()
@@ -118,7 +118,7 @@ def check_log(
     from clearloop.data import read
     from clearloop.task import Task
 
-    report = examine(read(file), Task.load(task))
+    report = examine(Task.load(task), read(file))
     if as_json:
         print_json(report.to_dict())
     else:

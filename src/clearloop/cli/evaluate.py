@@ -8,6 +8,7 @@ import typer
 
 from clearloop.cli.model import find_batch
 from clearloop.cli.options import (
+    PLANT,
     ControllerName,
     Json,
     On,
@@ -98,7 +99,11 @@ def evaluate_command(
     task: TaskOfRun = None,
     on: Annotated[
         str,
-        typer.Option(help="The plant, the model of --run, or the batch alone.", metavar="system|model|batch"),
+        typer.Option(
+            help="The plant, the model of --run, or the batch alone.",
+            metavar="plant|model|batch",
+            show_default="plant",
+        ),
     ] = "system",
     data: Annotated[
         list[Path] | None,
@@ -131,8 +136,8 @@ def evaluate_command(
     """
     from clearloop.evaluation import evaluate as score
 
-    if on not in ("system", "model", "batch"):
-        raise ClearloopError(f"--on {on}: expected system, model or batch")
+    if on not in (*PLANT, "model", "batch"):
+        raise ClearloopError(f"--on {on}: expected plant, model or batch")
     the_task = find_task(task, run)
     the_controller = load_controller(controller_file(controller, run), the_task)
     if on == "batch":
@@ -148,7 +153,7 @@ def evaluate_command(
         print_json(value.to_dict()) if as_json else typer.echo(value.summary)
         return
     if data:
-        raise ClearloopError(f"--on {on}: takes no --data, which is for --on batch")
+        raise ClearloopError("--data: a log is needed only for --on batch")
     plans = the_controller.plans  # which takes its time
     with progress("Planning") if plans else nullcontext() as tell:
         surrogate = find_surrogate(on, run, the_task)
@@ -161,10 +166,10 @@ def evaluate_command(
             progress=(lambda share: tell(share, "")) if tell else None,
         )
     if as_json:
-        print_json(result.to_dict())
+        print_json({**result.to_dict(), "on": on})
         return
     penalty = estimate(result.penalty, result.standard_error)
-    where = "plant" if result.on == "system" else f"model, mean of {result.penalties.shape[0]}"
+    where = "plant" if on in PLANT else f"model, mean of {result.penalties.shape[0]}"
     typer.echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
     typer.echo(f"failures  {percent(result.failures)}")
 

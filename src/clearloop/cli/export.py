@@ -176,7 +176,7 @@ def _log(controller: "Controller", data: Path | None, task: str | None, run: Pat
     from clearloop.verification.verdict import logged
 
     the_task = find_task(task, run)
-    return logged(lower(controller), Batch.load(data, the_task), the_task)
+    return logged(lower(controller), the_task, Batch.load(data, the_task))
 
 
 def _say(verdict: "Verdict", out: Path | None) -> None:

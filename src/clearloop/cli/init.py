@@ -160,7 +160,7 @@ def init(
     except ClearloopError as error:
         raise ClearloopError(f"{log}: {error}") from error
     first = Task.from_toml(draft(plan, target.stem, log), source=str(target))
-    plan = remember(plan, check(frame, first))
+    plan = remember(plan, check(first, frame))
     text = draft(plan, target.stem, log)
     task = Task.from_toml(text, source=str(target))
     with whole_file(target) as file:

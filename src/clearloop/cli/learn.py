@@ -361,7 +361,7 @@ def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: boo
     from clearloop.cli.terminal import say
     from clearloop.data import check
 
-    report = check(batch, task)
+    report = check(task, batch)
     if report.severity == "warning":
         say(report.verdict, err=True)
     return answer(", ".join(request.data), report.refusals, force=force)

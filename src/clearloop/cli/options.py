@@ -1,13 +1,16 @@
 """Options that several commands share, and how their values are read."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import fields, is_dataclass, replace
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
 
 from clearloop.cli.terminal import say
 from clearloop.errors import ClearloopError, did_you_mean, quoted
@@ -31,7 +34,15 @@ Data = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0, metavar="N")]
-On = Annotated[str, typer.Option("--on", help="The plant, or the model of --run.", metavar="system|model")]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on", help="The plant, or the model of --run.", metavar="plant|model", show_default="plant"
+    ),
+]
+PLANT = ("plant", "system")
+"""what the plant is called behind --on; `system`, the older word, is still accepted, and it is the default
+because the JSON of `evaluate` repeats the word that was used"""
 ControllerName = Annotated[
     str,
     typer.Argument(help="A controller file; or with --run, its number, such as 003.", metavar="CONTROLLER"),
@@ -42,6 +53,65 @@ TaskOfRun = Annotated[
     str | None,
     typer.Option("--task", help="A built-in task or a task file; the run's, if not given.", metavar="TASK"),
 ]
+
+
+# A task can be given to every command in two ways: as the argument TASK and as the option --task TASK.
+
+
+class Commands(typer.Typer):
+    """Commands of which those with a parameter `task` take it both ways."""
+
+    def command(self, *args: Any, **settings: Any) -> Callable[[Any], Any]:
+        """As typer's; the decorated function stays as it is."""
+        register = super().command(*args, **settings)
+
+        def add(command: Any) -> Any:
+            register(_taking_its_task_both_ways(command))
+            return command
+
+        return add
+
+
+def _taking_its_task_both_ways(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with a second parameter for the task: an option beside its argument, or the reverse."""
+    declared = signature(command).parameters
+    if "task" not in declared:
+        return command
+    needed, usual = declared["task"].default is Parameter.empty, declared["task"].default
+    (info,) = declared["task"].annotation.__metadata__
+    info = copy(info)
+    info.show_default = False if needed else usual or False
+    end = "; one of the two is needed." if needed else "."
+    other = (
+        typer.Option("--task", help=f"The same as the argument TASK{end}", metavar="TASK")
+        if isinstance(info, ArgumentInfo)
+        else typer.Argument(help=f"The same as the option --task{end}", metavar="TASK", show_default=False)
+    )
+
+    def taking(*, task: str | None, task_too: str | None, **given: Any) -> None:
+        if None not in (task, task_too) and task != task_too:
+            raise ClearloopError(
+                f"two tasks are given, {task} and {task_too}: give one, as TASK or as --task TASK"
+            )
+        found = task if task is not None else task_too
+        if found is None and needed:
+            raise ClearloopError(
+                "the task is missing: give a built-in task or a task file, as TASK or --task TASK"
+            )
+        command(**given, task=usual if found is None else found)
+
+    both = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, way])
+        for name, way in (("task", info), ("task_too", other))
+    ]
+    parameters = [
+        new
+        for name, one in declared.items()
+        for new in (both if name == "task" else [one.replace(kind=Parameter.KEYWORD_ONLY)])
+    ]
+    taking.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    taking.__name__, taking.__doc__ = command.__name__, command.__doc__
+    return taking
 
 
 def find_task(name: str | None, run: Path | None) -> "Task":
@@ -89,12 +159,12 @@ def load_controller(path: Path, task: "Task") -> "Controller":
 
 def find_surrogate(on: str, run: Path | None, task: "Task") -> "Surrogate | None":
     """None for the plant; the surrogate of a run for its model."""
-    if on == "system":
+    if on in PLANT:
         if task.plant is None:
             raise ClearloopError(f"task '{task.name}' has no plant to test on: use --on model --run DIR")
         return None
     if on != "model":
-        raise ClearloopError(f"--on {on}: expected system or model")
+        raise ClearloopError(f"--on {on}: expected plant or model")
     if run is None:
         raise ClearloopError("--on model needs --run DIR, the run directory that holds the model")
     from clearloop.surrogate import Surrogate

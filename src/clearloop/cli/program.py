@@ -19,6 +19,7 @@ from clearloop.cli.export import export, verify
 from clearloop.cli.init import init, tasks
 from clearloop.cli.learn import demo, learn_command
 from clearloop.cli.model import model
+from clearloop.cli.options import Commands
 from clearloop.cli.refine import refine_command
 from clearloop.cli.report import card, report
 from clearloop.cli.show import show
@@ -33,7 +34,7 @@ ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 INTERRUPTED = 130  # exit code
 _usual_warning = warnings.formatwarning
 
-app = typer.Typer(
+app = Commands(
     help="From the log of a plant to controllers that a person can read, check and sign.",
     no_args_is_help=True,
     add_completion=False,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # The states that a task computes from others, along a log.
 
 
-def derived_states(log: Log, task: Task) -> dict[str, Floats]:
+def derived_states(task: Task, log: Log) -> dict[str, Floats]:
     """`states` [rows, S] with them, if there are any."""
     if not task.derived:
         return {}
@@ -282,10 +282,10 @@ def first_line(error: BaseException) -> str:
 # From a frame to a log that a task can learn from: read, laid on a grid, derived states filled in.
 
 
-def prepare_log(frame: Any, task: Task) -> Log:
+def prepare_log(task: Task, frame: Any) -> Log:
     """With all of its problems; one that has any is left as it was read."""
-    log = resample(read_log(from_any(frame), task.columns), task)
-    return log if log.problems else replace(log, states=derived_states(log, task).get("states", log.states))
+    log = resample(task, read_log(from_any(frame), task.columns))
+    return log if log.problems else replace(log, states=derived_states(task, log).get("states", log.states))
 
 
 # From a polars frame to a file.
@@ -377,7 +377,7 @@ class Batch:
     @classmethod
     def from_frame(cls, frame: Any, task: Task, *, source: str = "data") -> Self:
         """A dataframe of polars, pandas or pyarrow. `source` is what errors call it."""
-        log = prepare_log(frame, task)
+        log = prepare_log(task, frame)
         if log.problems:
             more = f" (and {len(log.problems) - 1} more)" if len(log.problems) > 1 else ""
             raise ClearloopError(f"{source}: {log.problems[0].message}{more}")

@@ -199,7 +199,7 @@ MATTERS = 0.1  # of a state's change: if less is left unexplained, there is no n
 _NEARLY = 1.1  # times the least that is left
 
 
-def check_causality(course: StandardisedLog, task: Task, doubtful: Set[str]) -> Iterator[Finding]:
+def check_causality(task: Task, course: StandardisedLog, doubtful: Set[str]) -> Iterator[Finding]:
     """Nothing is said of logs that are too short to tell, and of doubtful actions, which tell nothing."""
     sight = Sight(course, task)
     if sight.fading():

@@ -22,7 +22,7 @@ _PARTS = 10  # in which a range is divided
 FEWEST_OF_ACTION = 3  # a controller that switches between two values still needs to know what lies between
 
 
-def check_coverage(log: Log, task: Task) -> Iterator[Finding]:
+def check_coverage(task: Task, log: Log) -> Iterator[Finding]:
     told = task.start_box is not None and task.starts.keys() <= task.states.keys()  # not of hidden states
     boxes = task.start_box if told and task.start_box is not None else [None] * len(task.states)
     for (name, state), values, box in zip(task.states.items(), log.states.T, boxes, strict=True):
@@ -90,7 +90,7 @@ OFF = 3.0  # factor between both from which on a unit is wrong
 MOST_KIN_ROWS = 100_000
 
 
-def check_rates(log: Log, task: Task) -> Iterator[Finding]:
+def check_rates(task: Task, log: Log) -> Iterator[Finding]:
     inside = ~last_rows(log.episodes)[:-1] & ~log.terminal[1:]
     inside[MOST_KIN_ROWS:] = False
     for place, rate in pairs(task):
@@ -170,7 +170,7 @@ _REPEATED = 0.01  # share of the rows
 MOST_SENSOR_ROWS = 1_000_000
 
 
-def check_sensors(log: Log, task: Task) -> Iterator[Finding]:
+def check_sensors(task: Task, log: Log) -> Iterator[Finding]:
     states, actions, episodes = (
         log.states[:MOST_SENSOR_ROWS],
         log.actions[:MOST_SENSOR_ROWS],
@@ -257,16 +257,29 @@ FOR_EACH_INPUT = 5  # transitions at least, for each number that a model sees
 FEW_FAILURES = 50
 
 
-def check(data: Any, task: Task) -> Report:
-    """Examines a batch, or any dataframe, one that `Batch` refuses included."""
-    log = prepare_log(data.to_frame() if isinstance(data, Batch) else data, task)
+def check(task: Task, data: Any) -> Report:
+    """Examine a batch: is it fit to learn a controller from?
+
+    Args:
+        task: What is to be controlled.
+        data: A batch or any dataframe, one that `Batch` refuses included.
+
+    Returns:
+        What was found: problems, warnings and notes, each with its numbers.
+
+    Raises:
+        TypeError: The task does not come first.
+    """
+    if not isinstance(task, Task):
+        raise TypeError(f"check(task, data): expected a Task first, not {type(task).__name__}")
+    log = prepare_log(task, data.to_frame() if isinstance(data, Batch) else data)
     episodes = int(log.episodes[-1]) + 1 if len(log.episodes) else 0
     transitions = len(log.episodes) - episodes
     failing = count_failing(log.episodes, log.terminal)
     findings = [*log.problems, *log.done]
     if transitions:
         course = StandardisedLog.of(log)
-        excitation = list(check_excitation(log, course, task))
+        excitation = list(check_excitation(task, log, course))
         doubtful = {
             finding.numbers["name"]
             for finding in excitation
@@ -274,13 +287,13 @@ def check(data: Any, task: Task) -> Report:
         }
         findings += [
             _size(transitions, episodes, task),
-            *_failures(failing, transitions, task, log),
+            *_failures(task, log, failing, transitions),
             *check_sampling(log.times, log.episodes, task.dt),
             *excitation,
-            *check_causality(course, task, doubtful),
-            *check_rates(log, task),
-            *check_sensors(log, task),
-            *check_coverage(log, task),
+            *check_causality(task, course, doubtful),
+            *check_rates(task, log),
+            *check_sensors(task, log),
+            *check_coverage(task, log),
         ]
     return Report.of(summarize(transitions, episodes, failing), findings)
 
@@ -299,7 +312,7 @@ def _size(transitions: int, episodes: int, task: Task) -> Finding:
     return Finding("problem", "size", message, numbers)
 
 
-def _failures(failing: int, transitions: int, task: Task, log: Log) -> list[Finding]:
+def _failures(task: Task, log: Log, failing: int, transitions: int) -> list[Finding]:
     if failing >= FEW_FAILURES or (task.failure_level is None and not log.terminal.any()):
         return []
     message = f"only {failing:,} of {transitions:,} transitions fail: too few to learn what failure is"

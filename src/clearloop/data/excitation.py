@@ -161,7 +161,7 @@ NINE_TENTHS = (0.05, 0.95)
 FEWEST_MOVES, FEW_MOVES = 4, 20  # ways through the action's range, up or down
 
 
-def check_excitation(log: Log, course: StandardisedLog, task: Task) -> Iterator[Finding]:
+def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[Finding]:
     for name, values in zip(task.state_names, log.states.T, strict=True):
         if _constant(values):
             yield _constant_state(name, task)

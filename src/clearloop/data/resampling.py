@@ -90,7 +90,7 @@ USUAL_GAP = 5  # steps
 COARSE = 0.1  # share of rows with the time of the row before, above which the clock is useless
 
 
-def resample(log: Log, task: Task) -> Log:
+def resample(task: Task, log: Log) -> Log:
     """The log itself if there is nothing to do, or nothing to go by."""
     times = log.times
     if task.sampling is None or times is None or log.problems:
@@ -106,7 +106,7 @@ def resample(log: Log, task: Task) -> Log:
     still = np.count_nonzero(steps == 0) / len(steps)
     if still > COARSE:
         return replace(log, problems=(_coarse(still),))
-    return _on_grid(log, times, task, steps, done)
+    return _on_grid(task, log, times, steps, done)
 
 
 def _split(log: Log, times: Floats, gap: float) -> tuple[Log, int]:
@@ -128,7 +128,7 @@ class Grid(NamedTuple):
     """[points], its last row."""
 
 
-def _on_grid(log: Log, times: Floats, task: Task, steps: Floats, done: list[Finding]) -> Log:
+def _on_grid(task: Task, log: Log, times: Floats, steps: Floats, done: list[Finding]) -> Log:
     dt, unit, usual = task.dt, task.columns.time_unit, median(steps[steps > 0])
     since = times - times[first_rows(log.episodes)]
     grid = _grid(since, log.episodes, log.terminal, dt)

@@ -30,7 +30,7 @@ class Diagnosis:
     controller: Controller
     task: Task
     on: str
-    """system or model"""
+    """`system`, which is the plant's name in files, or `model`"""
     starts: StartMap | None
     linearisation: Linearisation | None
     steps: tuple[StepResponse, ...]
@@ -40,6 +40,11 @@ class Diagnosis:
     robustness: Robustness | None
     left_out: dict[str, str]
     """what is None, and why"""
+
+    @property
+    def place(self) -> str:
+        """What it was examined on, for people: the plant or the model."""
+        return "plant" if self.on == "system" else self.on
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; null for what cannot be told."""
@@ -59,7 +64,7 @@ class Diagnosis:
         parts = [self.starts, self.linearisation, *self.steps, self.coverage, self.robustness]
         lines = [repr(part) for part in parts if part is not None]
         lines += [f"no {what}: {why}" for what, why in self.left_out.items()]
-        title = f"{self.controller.summary} ({self.task.name}, on the {self.on})"
+        title = f"{self.controller.summary} ({self.task.name}, on the {self.place})"
         return title + indent("\n" + "\n".join(lines), "  ")
 
 

@@ -343,7 +343,7 @@ def check_memory(controller: Controller, task: Task) -> None:
     if not controller.windowed:
         raise ClearloopError(
             f"fitted Q evaluation: a {controller.kind} remembers more than it sees:"
-            " evaluate it on a model or on the system"
+            " evaluate it on a model or on the plant"
         )
     if controller.history > task.history:
         raise ClearloopError(

@@ -195,10 +195,16 @@ class Evaluation:
 
     task: str
     on: str
+    """`system`, which is the plant's name in files, or `model`"""
     penalties: NDArray[np.float64]
     """[M, N]"""
     failed: NDArray[np.bool_]
     """[M, N]"""
+
+    @property
+    def place(self) -> str:
+        """What it was run on, for people: the plant or the model."""
+        return "plant" if self.on == "system" else self.on
 
     @property
     def penalty(self) -> float:
@@ -232,7 +238,7 @@ class Evaluation:
         starts = self.penalties.shape[1]
         return (
             f"penalty {estimate(self.penalty, self.standard_error)}, {percent(self.failures)} failures "
-            f"({self.task}, on the {self.on}, {starts:,} starts)"
+            f"({self.task}, on the {self.place}, {starts:,} starts)"
         )
 
 

@@ -47,8 +47,8 @@ class Target(ABC):
     options: ClassVar[tuple[str, ...]] = ()
     """what `export --with` can ask for"""
     verifier: ClassVar[str] = ""
-    """the place of a function, "package.module:function", that takes a `clearloop.verification.BenchTrial`, runs
-    the exported code on its test vectors, and gives the actions [N, A]; none: it cannot be verified"""
+    """the place of a function, "package.module:function", that takes a `clearloop.verification.BenchTrial`,
+    runs the exported code on its test vectors, and gives the actions [N, A]; none: it cannot be verified"""
 
     @abstractmethod
     def write(self, order: Order) -> Files:

@@ -62,7 +62,7 @@ def draw_rules(controller: Controller, task: Task, ranges: Mapping[str, _Range] 
     return figure
 
 
-def ranges_of(batch: Batch, task: Task) -> dict[str, _Range]:
+def ranges_of(task: Task, batch: Batch) -> dict[str, _Range]:
     """The lowest and the highest value of each state in the log, less its setpoint; limits of the actions."""
     errors = batch.states - setpoint_rows(task, batch.setpoints, len(batch.states))
     lowest, highest = errors.min(axis=0).tolist(), errors.max(axis=0).tolist()

@@ -115,10 +115,10 @@ class Result:
 
     def __repr__(self) -> str:
         best = self.points[-1]
-        system = "" if best.system is None else f", {best.system.penalty:.3f} on the system"
+        tested = "" if best.system is None else f", {best.system.penalty:.3f} on the plant"
         return (
             f"{self.method}: {len(self.points)} controllers, the best promises {best.model.penalty:.3f}"
-            f"{system}: {best.controller.summary}"
+            f"{tested}: {best.controller.summary}"
         )
 
 

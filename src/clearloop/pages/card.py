@@ -120,7 +120,7 @@ def _row(said: Said, usual: bool) -> list[str | Cell]:
 def _rules(subject: Subject) -> list[Section]:
     if not any(subject.controller.rules()):
         return []
-    figure = draw_rules(subject.controller, subject.task, ranges_of(subject.batch, subject.task))
+    figure = draw_rules(subject.controller, subject.task, ranges_of(subject.task, subject.batch))
     caption = "Where each rule fits, feature by feature over the logged range, and what it asks for alone."
     return [Section("The rules", figure=as_svg(figure), caption=caption)]
 

@@ -158,13 +158,13 @@ def _figures(
         said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
         trajectory = simulate(controller, task, surrogate=model, start=start)
     figures = [(draw_trajectories({entry.controller: trajectory}), f"One run {where} from {said or 'rest'}.")]
-    where = f"on the {'plant' if found.on == 'system' else 'model'}"
+    where = f"on the {found.place}"
     if found.starts is not None:
         outcome = Outcomes(found.starts.penalties, found.starts.failed)
         drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})
         figures.append((drawn, f"Starts that it saves and loses {where}."))
     if any(controller.rules()):
-        figures.append((draw_rules(controller, task, ranges_of(batch, task)), "Its rules."))
+        figures.append((draw_rules(controller, task, ranges_of(task, batch)), "Its rules."))
     return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
 
 
@@ -355,7 +355,7 @@ def report_contents(run: RunDirectory, progress: _Progress | None = None) -> dic
     task = run.task()
     batch = Batch.load(run.path / "batch.parquet", task)
     surrogate = Surrogate.load(run.path / "surrogate", task)
-    examined, quality = check(batch, task), assess(surrogate, surrogate.split(batch)[1])
+    examined, quality = check(task, batch), assess(surrogate, surrogate.split(batch)[1])
     controllers = [load(run.path / "controllers" / f"{entry.controller}.json") for entry in front.entries]
     rows, before = read_trust(run, description)
     trusted = {row.controller: row for row in rows}

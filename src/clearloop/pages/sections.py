@@ -254,7 +254,7 @@ FIGURES = ("1fr", "auto", "auto", "auto")  # a name, and three columns of number
 
 
 def _where(subject: Subject) -> str:
-    return "on the plant" if subject.diagnosis.on == "system" else "on the model"
+    return f"on the {subject.diagnosis.place}"
 
 
 def _aims(subject: Subject) -> str:
@@ -438,10 +438,9 @@ def _clean(values: Floats) -> Floats:
 def small_deviations(subject: Subject) -> Section:
     title, linear = "Small deviations", subject.diagnosis.linearisation
     why = f"it {linear!r}" if linear else subject.diagnosis.left_out.get("linearisation", "")
-    on = "plant" if subject.diagnosis.on == "system" else "model"
     found = {
         "linear model of the log": subject.margins(logged=True),
-        f"{on} where it rests": subject.margins(logged=False),
+        f"{subject.diagnosis.place} where it rests": subject.margins(logged=False),
     }
     known = {name: margins for name, margins in found.items() if margins is not None}
     notes = []

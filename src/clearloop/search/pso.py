@@ -1,13 +1,16 @@
-"""Particle swarm optimisation (Kennedy and Eberhart 1995), for whole swarms at once."""
+"""Particle swarm optimisation (Kennedy and Eberhart 1995): one swarm, or many of them side by side."""
 
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clearloop.arrays import Floats
+from clearloop.arrays import Floats, Ints
 from clearloop.errors import check_range
+
+Some = Ints | EllipsisType
+"""the numbers of some of the swarms that search side by side, or all of them"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,81 +37,125 @@ class PSO:
 
 
 class Swarm:
-    """Particles in a box. `ask`, run what it gives, `tell` what it cost, and again."""
+    """Particles in a box. `ask`, run what it gives, `tell` what it cost, and again.
 
-    def __init__(self, bounds: Floats, settings: PSO, *, rng: np.random.Generator) -> None:
-        """`bounds` [d, 2]: the lowest and the highest value of each parameter."""
+    One swarm has arrays [particles, d]. Many swarms can search side by side in arrays [particles, swarms, d];
+    they share the random numbers, so that what one of them finds does not depend on the others beside it.
+    """
+
+    def __init__(
+        self,
+        bounds: Floats,
+        settings: PSO,
+        *,
+        rng: np.random.Generator,
+        begin: tuple[Floats, Floats] | None = None,
+    ) -> None:
+        """Place the particles.
+
+        Args:
+            bounds: [d, 2] the lowest and the highest value of each parameter.
+            settings: The number of particles and the factors of their moves.
+            rng: The source of all random numbers of the swarm.
+            begin: Positions and velocities to begin with, [particles, d] of one swarm or
+                [particles, swarms, d] of many; if not given, one swarm that begins anywhere in the box.
+        """
         self.bounds = np.asarray(bounds, np.float64)
         self.settings = settings
         self.rng = rng
+        positions, velocities = begin or self._anywhere()
+        self.positions: Floats = positions
+        self.velocities: Floats = velocities
+        self.best_positions: Floats = positions.copy()
+        """[particles, …, d] the best that each particle has seen"""
+        self.best_costs: Floats = np.full(positions.shape[:-1], np.inf)
+        """[particles, …]"""
+
+    def _anywhere(self) -> tuple[Floats, Floats]:
         low, high = self.bounds.T
-        shape = (settings.particles, len(low))
-        self.positions: Floats = rng.uniform(low, high, shape)
-        self.velocities: Floats = rng.uniform(-1, 1, shape) * settings.fastest * (high - low)
-        self.best_positions: Floats = self.positions
-        """[particles, d] the best that each particle has seen"""
-        self.best_costs: Floats = np.full(settings.particles, np.inf)
+        shape = (self.settings.particles, len(low))
+        positions = self.rng.uniform(low, high, shape)
+        return positions, self.rng.uniform(-1, 1, shape) * self.settings.fastest * (high - low)
 
-    def ask(self) -> Floats:
-        """[particles, d] to be evaluated."""
-        return self.positions.copy()
+    def ask(self, swarms: Some = ...) -> Floats:
+        """[particles, …, d] to be evaluated; of some swarms, or of all."""
+        return self.positions[:, swarms].copy()
 
-    def tell(self, costs: Floats) -> None:
-        """[particles] what they cost; then everyone moves. What is not a number costs infinitely much."""
-        costs = _known(costs)
-        better = costs < self.best_costs
-        self.best_costs = np.where(better, costs, self.best_costs)
-        self.best_positions = np.where(better[:, None], self.positions, self.best_positions)
-        self._move()
+    def tell(self, costs: Floats, swarms: Some = ...) -> None:
+        """[particles, …] what they cost; then these swarms move. NaN costs infinitely much."""
+        costs = np.where(np.isnan(costs), np.inf, costs)
+        best = self.best_costs[:, swarms]
+        better = costs < best
+        self.best_costs[:, swarms] = np.where(better, costs, best)
+        self.best_positions[:, swarms] = np.where(
+            better[..., None], self.positions[:, swarms], self.best_positions[:, swarms]
+        )
+        self._move(swarms)
 
     @property
     def best(self) -> tuple[Floats, float]:
-        """The best position so far, and its cost."""
+        """The best position of one swarm so far, and its cost."""
         leader = int(np.argmin(self.best_costs))
         return self.best_positions[leader].copy(), float(self.best_costs[leader])
 
     def summits(self) -> Floats:
-        """[n, d] the best positions that none in their neighbourhood is better than, the best first."""
+        """[n, d] the best positions of one swarm that no neighbour's is better than, the best first."""
         leading = np.flatnonzero(self.best_costs == self.best_costs[self.leaders()])
         return self.best_positions[leading[np.argsort(self.best_costs[leading], kind="stable")]]
 
-    def _move(self) -> None:
-        settings, (low, high) = self.settings, self.bounds.T
-        own, social = self.rng.random((2, *self.positions.shape))
-        pull = settings.cognitive * own * (self.best_positions - self.positions)
-        pull += settings.social * social * (self.best_positions[self.leaders()] - self.positions)
-        fastest = settings.fastest * (high - low)
-        velocities = np.clip(settings.inertia * self.velocities + pull, -fastest, fastest)
-        moved = self.positions + velocities
-        self.positions = np.clip(moved, low, high)
-        self.velocities = np.where(moved == self.positions, velocities, 0.0)  # walls stop who runs into them
+    def ranked(self) -> Floats:
+        """[particles, …, d] the best positions, those of each swarm's best first; equals keep their order."""
+        order = np.argsort(self.best_costs, axis=0, kind="stable")
+        return _picked(self.best_positions, order)
 
-    def leaders(self) -> NDArray[np.int64]:
-        """[particles] for each the one in its neighbourhood whose best is best."""
-        count = self.settings.particles
+    def _move(self, swarms: Some) -> None:
+        settings, (low, high) = self.settings, self.bounds.T
+        positions, best = self.positions[:, swarms], self.best_positions[:, swarms]
+        shared = [1] * (positions.ndim - 2)
+        own, social = self.rng.random((2, len(positions), *shared, positions.shape[-1]))
+        pull = best - positions  # of itself, then of its leader; in place, for there may be many swarms
+        pull *= settings.cognitive * own
+        social_pull = _picked(best, self.leaders(swarms))
+        social_pull -= positions
+        social_pull *= settings.social * social
+        pull += social_pull
+        pull += settings.inertia * self.velocities[:, swarms]
+        fastest = settings.fastest * (high - low)
+        velocities = np.clip(pull, -fastest, fastest, out=pull)
+        moved = positions + velocities
+        inside = np.clip(moved, low, high)
+        self.positions[:, swarms] = inside
+        self.velocities[:, swarms] = np.where(moved == inside, velocities, 0.0)  # walls stop particles
+
+    def leaders(self, swarms: Some = ...) -> Ints:
+        """[particles, …] for each particle the one in its neighbourhood whose best is best."""
+        costs = self.best_costs[:, swarms]
         if self.settings.neighbourhood == "global":
-            return np.full(count, np.argmin(self.best_costs))
+            return np.broadcast_to(np.argmin(costs, axis=0), costs.shape)
         offsets = np.arange(-self.settings.reach, self.settings.reach + 1)
-        ring = (np.arange(count)[:, None] + offsets) % count
-        leaders: NDArray[np.int64] = ring[np.arange(count), np.argmin(self.best_costs[ring], axis=1)]
-        return leaders
+        ring = (np.arange(len(costs))[:, None] + offsets) % len(costs)
+        nearest = np.argmin(costs[ring], axis=1)
+        return np.take_along_axis(ring, nearest.reshape(len(ring), -1), axis=1).reshape(costs.shape)
 
     def state(self) -> dict[str, Any]:
         """Everything that changes, as plain data: arrays, and the generator's state."""
         return {
-            "positions": self.positions,
-            "velocities": self.velocities,
-            "best_positions": self.best_positions,
-            "best_costs": self.best_costs,
+            "positions": self.positions.copy(),
+            "velocities": self.velocities.copy(),
+            "best_positions": self.best_positions.copy(),
+            "best_costs": self.best_costs.copy(),
             "rng": self.rng.bit_generator.state,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on, to the bit, where the state was taken."""
-        self.positions, self.velocities = state["positions"], state["velocities"]
-        self.best_positions, self.best_costs = state["best_positions"], state["best_costs"]
+        self.positions, self.velocities = state["positions"].copy(), state["velocities"].copy()
+        self.best_positions, self.best_costs = state["best_positions"].copy(), state["best_costs"].copy()
         self.rng.bit_generator.state = state["rng"]
 
 
-def _known(costs: Floats) -> Floats:
-    return np.where(np.isnan(costs), np.inf, costs)
+def _picked(positions: Floats, particles: Ints) -> Floats:
+    """[particles, …, d] in each swarm the positions of these particles [particles, …]."""
+    rest = np.indices(particles.shape, sparse=True)[1:]
+    picked: Floats = positions[particles, *rest]
+    return picked

@@ -111,7 +111,7 @@ _FEWEST = 30  # held-out steps in a part
 
 def examine(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
     """Everything that is known of both. A problem forbids to search."""
-    examined = check(batch, task)
+    examined = check(task, batch)
     return Report.of(examined.summary, [*examined.findings, *examine_model(task, batch, surrogate)])
 
 

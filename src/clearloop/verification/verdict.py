@@ -328,7 +328,7 @@ def _scales(log: Sequence[Episode]) -> dict[Variable, float]:
 _MOST_ROWS = 2_000
 
 
-def logged(routine: Routine, batch: Batch, task: Task) -> list[Episode]:
+def logged(routine: Routine, task: Task, batch: Batch) -> list[Episode]:
     """Episodes of the log, spread over it, of some thousand rows together."""
     aims = setpoint_rows(task, batch.setpoints, len(batch.states))
     every = max(len(batch.states) // _MOST_ROWS, 1)

@@ -80,7 +80,8 @@ def test_a_task_without_a_plant_can_be_learned_from_a_log(browser: "Browser", ad
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     task = {"name": "boiler", "title": "Boiler", "playable": False}
-    state = {"version": "1", "tasks": [task], "default_task": "boiler"}
+    methods = [{"name": "gprl", "title": "GPRL"}]
+    state = {"version": "1", "tasks": [task], "default_task": "boiler", "methods": methods}
     page.route("**/api/state", lambda route: route.fulfill(json=state))
     page.goto(address)
     for number in "13":

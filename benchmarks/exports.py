@@ -9,7 +9,7 @@ from clearloop import published
 from clearloop.controllers import Controller, load
 from clearloop.exports import export
 from clearloop.task import Task
-from clearloop.verification.bench import FLAGS
+from clearloop.verification.testbench import FLAGS
 
 CALLS = 20_000_000
 

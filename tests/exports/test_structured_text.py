@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from clearloop.controllers import Controller, from_json, load
 from clearloop.errors import ClearloopError
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
+from clearloop.exports.structured_text.functions import HELPER_TEMPLATES, st_number
 from clearloop.exports.structured_text.printing import functions, pous, structured_text
-from clearloop.exports.structured_text.words import HELPER_TEMPLATES, st_number
 from clearloop.expression import is_name, nodes
 from clearloop.task import Task
 from clearloop.verification.st import Block, parse_st

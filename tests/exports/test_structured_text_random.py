@@ -21,7 +21,7 @@ from tests.exports.batch import Actions, Case, make_case
 from tests.exports.test_hard import FEW
 from tests.exports.test_random import COMPARED, COMPARED_SINGLE, cases, check
 
-READABLE = [kind for kind in POPULATED if KINDS[kind].readable]
+READABLE = tuple(kind for kind in POPULATED if KINDS[kind].readable)
 
 
 def run(case: Case, to: str = "st") -> Actions:

@@ -17,7 +17,7 @@ from clearloop.registry import TARGETS
 from clearloop.task import Task
 from clearloop.verification import Amount, Verdict, verify
 from clearloop.verification import verdict as verdicts
-from clearloop.verification.bench import FLAGS
+from clearloop.verification.testbench import FLAGS
 from clearloop.verification.vectors import vectors
 from clearloop.verification.verdict import Actions, BenchTrial, logged
 from tests.controllers.kinds import CARTPOLE, KINDS

@@ -26,9 +26,9 @@ from clearloop.expression import Variable
 from clearloop.files import whole_file
 from clearloop.registry import TARGETS, resolve
 from clearloop.task import Task
-from clearloop.verification.bench import FLAGS, c_bench, plc_bench, vectors_csv
 from clearloop.verification.bounds import Inputs
 from clearloop.verification.st import Block
+from clearloop.verification.testbench import FLAGS, c_bench, plc_bench, vectors_csv
 from clearloop.verification.vectors import Amount, Episode, Expectation, expect, representable, vectors
 
 # Runs exported Structured Text on test vectors: the file is read and interpreted, as a PLC would do it.

@@ -23,7 +23,7 @@ from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import lower
 from clearloop.exports.printer import about, ascii_name
 from clearloop.exports.spans import Precision
-from clearloop.exports.structured_text.words import DIALECT, HELPER_TEMPLATES, finished, real
+from clearloop.exports.structured_text.functions import DIALECT, HELPER_TEMPLATES, finished, real
 from clearloop.exports.structured_text.writer import (
     Conduct,
     Declaration,

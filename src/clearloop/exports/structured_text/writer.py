@@ -32,7 +32,7 @@ from clearloop.exports.printer import (
 )
 from clearloop.exports.printer import harmless as printable
 from clearloop.exports.spans import Precision, Span, found
-from clearloop.exports.structured_text.words import DIALECT, RESERVED, finished, real
+from clearloop.exports.structured_text.functions import DIALECT, RESERVED, finished, real
 from clearloop.expression import Call, Expression, Variable, fold, variables
 from clearloop.expression.nodes import READ_LIMIT, Operation
 

@@ -10,8 +10,8 @@ from clearloop.controllers.routine import Routine
 from clearloop.exports.c import c_unit
 from clearloop.exports.printer import STEP, Names
 from clearloop.exports.spans import Precision
+from clearloop.exports.structured_text.functions import RESERVED, real, st_number
 from clearloop.exports.structured_text.printing import pous
-from clearloop.exports.structured_text.words import RESERVED, real, st_number
 from clearloop.exports.structured_text.writer import (
     Declaration,
     Pou,

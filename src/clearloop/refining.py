@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clearloop.arrays import Floats
-from clearloop.controllers import KINDS, Controller, encode
+from clearloop.controllers import Controller, encode
 from clearloop.errors import ClearloopError
 from clearloop.evaluation.rollouts import make_job, make_system, window
 from clearloop.kernels.engine import roll_out
 from clearloop.numbers import significant
 from clearloop.plants.scenarios import Scenarios
 from clearloop.programs import Features
+from clearloop.registry import KINDS
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 

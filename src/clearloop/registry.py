@@ -1,12 +1,12 @@
-"""What users choose by name: methods and export targets, built in or from other packages.
+"""What users choose by name: methods, kinds of controllers, export targets; built in or from other packages.
 
 A new built-in one is a file of its own and a line in a table below. Another package adds one by an entry
-point of the group `clearloop.methods` or `clearloop.targets` (`docs/extending.md`). Nothing is imported
-before it is used, so that help texts can list all names at once.
+point of the group `clearloop.methods`, `clearloop.kinds` or `clearloop.targets` (`docs/extending.md`).
+Nothing is imported before it is used, so that help texts can list all names at once.
 """
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,14 @@ NAME = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")  # it becomes a part of file nam
 class Registry(MutableMapping[str, type[Any]]):
     """Classes by name, imported when they are first asked for. Tests may add theirs as to a dictionary."""
 
-    def __init__(self, noun: str, group: str, base: str, built_in: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        noun: str,
+        group: str,
+        base: str,
+        built_in: Mapping[str, str],
+        name_of: Callable[[type[Any], type[Any]], str] | None = None,
+    ) -> None:
         """Make a registry.
 
         Args:
@@ -31,8 +38,12 @@ class Registry(MutableMapping[str, type[Any]]):
             group: the entry points of other packages that belong to it.
             base: the place of the class that all of them derive from, "module:Class".
             built_in: the place of each class by its name, in the order in which lists show them.
+            name_of: the name that a class of another package gives itself, from the base and the class; it
+                raises a `ClearloopError` where the class is not complete. If it is not given, the class
+                variable `name` of a class that needs no settings.
         """
         self.noun, self.group, self._base, self._built_in = noun, group, base, built_in
+        self._name_of = name_of or _described_name
         self._loaded: dict[str, type[Any]] = {}
 
     def find(self, name: str) -> type[Any]:
@@ -44,7 +55,7 @@ class Registry(MutableMapping[str, type[Any]]):
             ClearloopError: there is none, or the package that has it is broken.
         """
         if name not in self:
-            hint = did_you_mean(name, self) or f"; the {self.noun}s are: {', '.join(self)}"
+            hint = did_you_mean(name, self) or f"; expected one of: {', '.join(self)}"
             raise ClearloopError(f"no {self.noun} {quoted(name)}{hint}")
         if name in self._built_in and name in self._others:
             packages = _packages(self._others[name])
@@ -116,16 +127,26 @@ class Registry(MutableMapping[str, type[Any]]):
         base = resolve(self._base)
         if not isinstance(found, type) or not issubclass(found, base):
             raise ClearloopError(f"it is not a class that derives from {self._base.replace(':', '.')}")
-        missing = [field for field in base.__annotations__ if not hasattr(found, field)]
-        if missing:
-            raise ClearloopError(f"{found.__name__} does not say its {', '.join(missing)}")
-        called = getattr(found, "name", "")
+        called = self._name_of(base, found)
         if called != name or not NAME.fullmatch(name):
             raise ClearloopError(
                 f"it calls itself {quoted(str(called))}: it needs the name of its entry point, in small "
                 "letters, digits and dashes"
             )
-        found()  # without settings
+
+
+def _described_name(base: type[Any], found: type[Any]) -> str:
+    """The name of a class that describes itself in class variables, as methods and export targets do."""
+    missing = [field for field in base.__annotations__ if not hasattr(found, field)]
+    if missing:
+        raise ClearloopError(f"{found.__name__} does not say its {', '.join(missing)}")
+    found()  # a class that needs settings, or is abstract, says so here
+    return str(getattr(found, "name", ""))
+
+
+def _kind_name(_base: type[Any], found: type[Any]) -> str:
+    """The name of a kind of controller: what stands as `kind` in its files."""
+    return str(found.model_fields["kind"].default)
 
 
 def resolve(place: str) -> Any:
@@ -154,6 +175,22 @@ METHODS = Registry(
         "pid": "clearloop.methods.pid:PID",
         "cloning": "clearloop.methods.cloning:Cloning",
     },
+)
+
+KINDS = Registry(
+    "kind of controller",
+    "clearloop.kinds",
+    "clearloop.controllers.controller:Controller",
+    {
+        "equation": "clearloop.controllers.equation:Equation",
+        "linear": "clearloop.controllers.linear:Linear",
+        "fuzzy": "clearloop.controllers.fuzzy:Fuzzy",
+        "pid": "clearloop.controllers.pid:PID",
+        "network": "clearloop.controllers.network:NetworkController",
+        "greedy-q": "clearloop.controllers.network:GreedyQ",
+        "planner": "clearloop.controllers.planner:Planner",
+    },
+    _kind_name,
 )
 
 TARGETS = Registry(

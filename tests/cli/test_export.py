@@ -48,7 +48,7 @@ def test_single_files_take_any_name(run: Run, published: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("gprl.json", "--to", "cobol"), "no export target 'cobol'; the export targets are: c, "),
+        (("gprl.json", "--to", "cobol"), "no export target 'cobol'; expected one of: c, "),
         (("gprl.json", "--to", "c", "--precision", "half"), "precision 'half': expected double or single"),
         (("gprl.json", "--to", "python", "--precision", "single"), "python has no single precision"),
         (("gprl.json", "--to", "c", "--out", "x.py"), "--out x.py: expected a name that ends in .c"),

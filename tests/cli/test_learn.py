@@ -217,7 +217,7 @@ def test_a_log_of_ones_own_without_a_plant(run: Run, here: Path) -> None:
 Change = Callable[[Path], object]
 REFUSED: dict[str, str] = {
     "--method gppl": "no method 'gppl'; did you mean 'gprl'?",
-    "--method xyz": "no method 'xyz'; the methods are: gprl",
+    "--method xyz": "no method 'xyz'; expected one of: gprl",
     "--budget soon": "--budget soon: expected quick, standard, full, or a number of model steps such as 2e9",
     "--budget 0": "--budget 0: expected",
     "--budget -3": "--budget -3: expected",

@@ -6,8 +6,8 @@ A new kind needs an example here: the tests of kernels, exports, pages and diagn
 import json
 from typing import Any
 
-from clearloop.controllers import KINDS as REGISTERED
 from clearloop.controllers import Controller, from_json
+from clearloop.registry import KINDS as REGISTERED
 from clearloop.task import Task
 
 CARTPOLE = Task.load("cartpole")

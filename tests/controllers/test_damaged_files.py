@@ -75,7 +75,7 @@ DAMAGED = {
     "[]": VERSION,
     '{"kind": "pid"}': VERSION,
     '{"clearloop": 2, "kind": "tree"}': VERSION,
-    '{"clearloop": 1, "kind": ["pid"]}': "is no kind of controller",
+    '{"clearloop": 1, "kind": ["pid"]}': "kind: no kind of controller",
     '{"clearloop": 1,\n "kind": "pid" "x"}': "broken JSON in line 2, column 16: Expecting ',' delimiter",
     LINEAR + '{"theta": NaN}}}': "NaN is not a number",
     LINEAR + '{"theta": -Infinity}}}': "-Infinity is not a number",

@@ -4,10 +4,11 @@ from typing import Literal
 
 import pytest
 
-from clearloop.controllers import KINDS, Equation, FormulaController, encode, from_json, register, to_json
+from clearloop.controllers import Equation, FormulaController, encode, from_json, to_json
 from clearloop.errors import ClearloopError
 from clearloop.exports import export
 from clearloop.expression import Expression, parse
+from clearloop.registry import KINDS
 from tests.controllers.kinds import CARTPOLE
 
 
@@ -24,9 +25,7 @@ TEXT = '{"clearloop": 1, "kind": "power", "outputs": {"force": ["theta", 20.0]}}
 
 
 def test_a_kind_from_outside_is_read_run_and_exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearloop.controllers.kinds.KINDS", dict(KINDS))
-    monkeypatch.setattr("clearloop.controllers.file.KINDS", dict(KINDS))
-    register(Power)
+    monkeypatch.setitem(KINDS, "power", Power)
     controller = from_json(TEXT).for_task(CARTPOLE)
     assert from_json(to_json(controller)) == controller
     twin = Equation(outputs={"force": "20*theta*abs(theta)"}).for_task(CARTPOLE)
@@ -36,11 +35,3 @@ def test_a_kind_from_outside_is_read_run_and_exported(monkeypatch: pytest.Monkey
     assert (ours.code == theirs.code).all()
     with pytest.raises(ClearloopError, match=r"outputs.force: 'thet' is not a state or an action"):
         from_json(TEXT.replace("theta", "thet")).for_task(CARTPOLE)
-
-
-def test_two_kinds_cannot_have_one_name() -> None:
-    class Other(Equation):
-        pass
-
-    with pytest.raises(ClearloopError, match="two kinds of controllers that are called 'equation'"):
-        register(Other)

@@ -63,10 +63,13 @@ def call(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_both_packages_are_on_the_page() -> None:
+def test_all_packages_are_on_the_page() -> None:
     assert sorted(Path(file).name for file in FILES) == [
         "clearloop_arduino.py",
+        "clearloop_characteristic.py",
         "clearloop_guessing.py",
+        "curve.json",
+        "pyproject.toml",
         "pyproject.toml",
         "pyproject.toml",
     ]
@@ -104,6 +107,26 @@ def test_the_method_is_used_from_python(site: Path, monkeypatch: pytest.MonkeyPa
     exec(use.replace("budget=20_000_000", "budget=2_000_000, track=track"), names)  # noqa: S102 - our own page
     assert names["result"].steps >= 2_000_000
     assert names["result"].points[0].model.penalty < 15
+
+
+def test_the_kind_is_shown_evaluated_exported_and_verified(call: Any, site: Path) -> None:
+    curve = site / "curve.json"
+    assert "clip(theta" in call("show", curve).stdout
+    done = call("evaluate", curve, "--task", "cartpole", "--starts", 8)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("penalty ")
+    for target in ("python", "st"):
+        done = call("verify", curve, "--task", "cartpole", "--to", target)
+        assert f"{target}, double precision: equal" in done.stdout, done.stderr
+
+
+def test_the_kind_refuses_in_one_line(call: Any, site: Path, tmp_path: Path) -> None:
+    wrong = (site / "curve.json").read_text().replace("-0.1, 0.1", "0.1, -0.1")
+    (tmp_path / "wrong.json").write_text(wrong)
+    done = call("show", "wrong.json")
+    assert done.returncode == 2
+    complaint = "outputs.force: expected corners that rise, and a value for each"
+    assert done.stderr == f"error: wrong.json: {complaint}\n"
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a compiler")

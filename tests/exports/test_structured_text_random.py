@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clearloop.controllers import KINDS, from_json
+from clearloop.controllers import from_json
 from clearloop.errors import ClearloopError
 from clearloop.exports import DOUBLE, SINGLE, Precision, export
 from clearloop.exports.targets import check_limits
+from clearloop.registry import KINDS
 from clearloop.verification.verdict import run_text, text_of_project
 from tests.controllers.kinds import POPULATED
 from tests.controllers.strategies import tables

@@ -25,7 +25,7 @@ def test_a_method_is_known_by_its_own_name_and_needs_no_settings(name: str) -> N
 def test_an_unknown_method_is_answered_with_a_suggestion() -> None:
     with pytest.raises(ClearloopError, match="no method 'GPRL'; did you mean 'gprl'"):
         find_method("GPRL")
-    with pytest.raises(ClearloopError, match="no method 'magic'; the methods are: gprl, "):
+    with pytest.raises(ClearloopError, match="no method 'magic'; expected one of: gprl, "):
         find_method("magic")
 
 

@@ -5,7 +5,6 @@ from clearloop.controllers.encoding import encode
 from clearloop.controllers.equation import Equation, FormulaController
 from clearloop.controllers.file import from_json, load, save, to_json
 from clearloop.controllers.fuzzy import Fuzzy
-from clearloop.controllers.kinds import KINDS, register
 from clearloop.controllers.linear import Linear
 from clearloop.controllers.memory import Memory
 from clearloop.controllers.network import GreedyQ, NetworkController
@@ -13,7 +12,6 @@ from clearloop.controllers.pid import PID
 from clearloop.controllers.planner import Planner
 
 __all__ = [
-    "KINDS",
     "PID",
     "Controller",
     "Equation",
@@ -27,7 +25,6 @@ __all__ = [
     "encode",
     "from_json",
     "load",
-    "register",
     "save",
     "to_json",
 ]

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from clearloop.controllers.controller import Controller
-from clearloop.controllers.kinds import KINDS, find_kind
 from clearloop.errors import ClearloopError, quoted
 from clearloop.files import read_text, whole_file
+from clearloop.registry import KINDS
 from clearloop.task.tables import faults_of
 
 LARGEST_FILE = 16 * 1024 * 1024  # bytes; a network with a million weights
@@ -42,7 +42,11 @@ def _of_table(table: Any) -> Controller:
         raise ClearloopError('expected a JSON object with "clearloop": 1, the version of the format')
     if "kind" not in table:
         raise ClearloopError(f"missing key 'kind'; the kinds are: {', '.join(KINDS)}")
-    return find_kind(str(table["kind"])).model_validate(table)
+    try:
+        kind: type[Controller] = KINDS.find(str(table["kind"]))
+    except ClearloopError as error:
+        raise ClearloopError(f"kind: {error}") from error
+    return kind.model_validate(table)
 
 
 def to_json(controller: Controller) -> str:

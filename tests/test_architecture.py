@@ -1,8 +1,10 @@
 """The shape of the package: what may import what, and how many files a thing passes."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -118,3 +120,13 @@ def test_structured_text_passes_few_files() -> None:
     for kind in ("gprl", "lqr", "pid"):
         controller = cl.load(f"examples/published/{kind}.json").for_task(task)
         assert len(_files_run("exports", lambda it=controller: cl.export(it, to="st"))) <= 12
+
+
+def test_the_page_names_every_file_and_every_layer() -> None:
+    root = Path(__file__).parents[1]
+    page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {Path(name).stem for text in re.findall(r"`([^`\n]+)`", page) for name in text.split(" ")}
+    modules = {file.stem for file in MODULES.values()} - {"__init__", "__main__"}
+    assert modules - named == set()
+    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert "```\n" + "\n".join(contracts[0]["layers"]) + "\n```" in page

@@ -20,7 +20,8 @@ BRIEF = Amount(episodes=1, length=4, after=1, tries=0, share=0.03)
 SEARCHING = Amount(episodes=1, length=2, after=1, tries=2, share=0.0)
 SEARCHED = 2  # controllers whose edges are searched, which takes a while
 
-# Of the steps, at least; extremes and cancellations are frequent here.
+# The least share of steps that can be compared; extremes and cancellations are frequent here.
+MOSTLY = 0.5  # for kinds that are not named
 COMPARED = {"equation": 0.9, "linear": 0.9, "pid": 0.9, "fuzzy": 0.6, "network": 0.9, "greedy-q": 0.4}
 COMPARED_SINGLE = {**COMPARED, "equation": 0.5, "fuzzy": 0.4, "greedy-q": 0.35}
 
@@ -46,14 +47,16 @@ def check(tried: list[Case], answers: list[Actions]) -> None:
 def test_c_in_double_precision(kind: str, tmp_path: Path) -> None:
     tried = cases(kind, DOUBLE.name)
     check(tried, run_c(tried, tmp_path))
-    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED[kind]
+    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED.get(kind, MOSTLY)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_c_in_single_precision(kind: str, tmp_path: Path) -> None:
     tried = cases(kind, SINGLE.name)
     check(tried, run_c(tried, tmp_path))
-    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED_SINGLE[kind]
+    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED_SINGLE.get(
+        kind, MOSTLY
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ from tests.controllers.kinds import POPULATED
 from tests.controllers.strategies import tables
 from tests.exports.batch import Actions, Case, make_case
 from tests.exports.test_hard import FEW
-from tests.exports.test_random import COMPARED, COMPARED_SINGLE, cases, check
+from tests.exports.test_random import COMPARED, COMPARED_SINGLE, MOSTLY, cases, check
 
 READABLE = tuple(kind for kind in POPULATED if KINDS[kind].readable)
 
@@ -35,14 +35,16 @@ def run(case: Case, to: str = "st") -> Actions:
 def test_double_precision(kind: str) -> None:
     tried = cases(kind, DOUBLE.name)
     check(tried, [run(case) for case in tried])
-    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED[kind]
+    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED.get(kind, MOSTLY)
 
 
 @pytest.mark.parametrize("kind", READABLE)
 def test_single_precision(kind: str) -> None:
     tried = cases(kind, SINGLE.name)
     check(tried, [run(case) for case in tried])
-    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED_SINGLE[kind]
+    assert np.concatenate([case.expectation.compared for case in tried]).mean() > COMPARED_SINGLE.get(
+        kind, MOSTLY
+    )
 
 
 @pytest.mark.parametrize("kind", READABLE)

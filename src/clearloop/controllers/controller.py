@@ -23,7 +23,7 @@ from clearloop.expression import (
     variables,
 )
 from clearloop.expression.nodes import READ_LIMIT
-from clearloop.expression.pieces import Pieces
+from clearloop.expression.pieces import Pieces, aligned
 from clearloop.programs import Features
 from clearloop.task import Task
 from clearloop.task.tables import (
@@ -259,8 +259,10 @@ class Controller(Table):
         return ()
 
     def latex_rows(self) -> Iterator[str]:
-        """The body of its LaTeX export."""
-        return iter(())
+        """The body of its LaTeX export: by default its equations, one below the other."""
+        rows = [(left.latex.removesuffix(" ="), right) for left, *right in self.equations()]
+        if rows:
+            yield aligned((left, " ".join(piece.latex for piece in right)) for left, right in rows)
 
     def parts(self, action: str) -> Iterator[Part]:  # noqa: ARG002
         """What adds up to an action, or what decides about it, part by part."""

@@ -86,7 +86,7 @@ def test_other_people_s_datasets() -> None:
     assert frame.columns == ["episode", "obs_0", "obs_1", "action_0", "reward", "terminal"]
     assert frame["action_0"].to_list() == [0.0, 1.0, 1.0, None]
     assert frame["terminal"].to_list() == [False, False, False, True]
-    with pytest.raises(ClearloopError, match="minari:other/two-v0: not among your datasets; get it with"):
+    with pytest.raises(ClearloopError, match="minari:other/two-v0: is not among your datasets; get it with"):
         read("minari:other/two-v0")
 
 

@@ -112,7 +112,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "parquet in csv": ("log.csv", parquet(), "log.csv: "),
     "csv in parquet": ("log.parquet", render().encode(), "is damaged, or is not a parquet file"),
     "cut parquet": ("log.parquet", parquet()[:-20], "is damaged, or is not a parquet file"),
-    "half a parquet": ("log.parquet", parquet()[: len(parquet()) // 2], "is damaged, or is not a parquet file"),
+    "half a parquet": ("log.parquet", parquet()[: len(parquet()) // 2], "or is not a parquet file"),
     "empty parquet": ("log.parquet", b"", "is damaged, or is not a parquet file"),
     "csv in xlsx": ("log.xlsx", render().encode(), "is damaged, or is not an Excel file"),
     "cut xlsx": ("log.xlsx", excel()[:-200], "is damaged, or is not an Excel file"),

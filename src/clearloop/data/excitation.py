@@ -8,7 +8,7 @@ import numpy as np
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.causality import Lags, StandardisedLog, influence, lagged
 from clearloop.data.findings import Finding
-from clearloop.data.log import Log
+from clearloop.data.log import Log, first_rows, last_rows
 from clearloop.expression import variables
 from clearloop.numbers import rough_percent
 from clearloop.task import Task
@@ -50,7 +50,7 @@ def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Findi
     """Check that action `i`, called `name`, is not determined by the states and setpoints."""
     rows = course.rows(_PAST)
     values = course.actions[rows, i]
-    if not np.any(values):
+    if not len(values) or not np.ptp(values):
         return
     alone, aimed = course.states, np.hstack([course.states, course.setpoints])
     law = _best(aimed, values, rows, course, i)
@@ -124,7 +124,7 @@ def _switch(terms: Floats, values: Floats, low: float, high: float) -> ActionLaw
 
     if len(values) < _FEWEST * terms.shape[1]:
         return None
-    upper = values > (low + high) / 2
+    upper = values - low > high - values
     fit = LogisticRegression(C=1e6, max_iter=200).fit(terms, upper)
     asked = np.where(fit.predict(terms), high, low)
     return ActionLaw(_explained(values, asked), asked)
@@ -182,8 +182,10 @@ def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[
             yield _constant_state(name, task)
     for i, (name, action) in enumerate(task.actions.items()):
         values, limits = log.actions[:, i], task.action_limits[i]
-        if _constant(values):
-            what = f"{name} never changes, so nothing tells what it does; log some minutes in which it varies"
+        if is_constant(values, log.episodes):
+            but = "" if _constant(values) else ", except in the first or last rows of an episode"
+            what = f"{name} never changes{but}, so nothing tells what it does"
+            what += "; log some minutes in which it varies"
             yield Finding("problem", "constant-action", what, {"name": name})
             continue
         known = values[np.isfinite(values)]
@@ -194,6 +196,18 @@ def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[
             yield from _narrow(name, known, limits)
             yield from _moves(name, course.actions[:, i])
             yield from check_feedback(name, i, course)
+
+
+def is_constant(values: Floats, episodes: Ints) -> bool:
+    """Return True for an action that never changes, or only in the first three rows and the last of episodes.
+
+    Args:
+        values: The action in each row [rows], NaN where there is none.
+        episodes: The episode of each row [rows].
+    """
+    steps = np.isfinite(values) & ~last_rows(episodes)
+    later = steps & (np.arange(len(episodes)) - first_rows(episodes) >= _PAST)
+    return _constant(values) or (2 * later.sum() >= steps.sum() and _constant(values[later]))
 
 
 def _constant(values: Floats) -> bool:

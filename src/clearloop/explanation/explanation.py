@@ -10,7 +10,7 @@ from clearloop.arrays import Floats
 from clearloop.controllers import PID, Controller, Equation, Linear
 from clearloop.controllers.pid import Loop, Loops
 from clearloop.data import Batch
-from clearloop.data.excitation import DETERMINED
+from clearloop.data.excitation import DETERMINED, is_constant
 from clearloop.errors import ClearloopError
 from clearloop.explanation.fitting import PARTS, ROUNDING, FitTarget, fit, make_target, parts_of, price
 from clearloop.explanation.signals import Regressor, Signals, Structure
@@ -210,15 +210,16 @@ class Account:
     saturated: float
     """the share of the rows at a limit"""
     tried: tuple[tuple[str, float], ...]
-    """the kinds of law that were tried, and the share that the best of each explains"""
+    """the kinds of law that were tried, and the share that the best of each explains; none if constant"""
     dt: float
 
     @property
     def chosen(self) -> Chosen:
         """The way in which the action was chosen; planned: held or drifting, whatever the states are."""
-        left = 1 - self.law.explained
-        if left <= _CERTAIN:
-            return "law" if self.law.terms else "constant"
+        if not self.tried:
+            return "constant"
+        if self.law.terms and 1 - self.law.explained <= _CERTAIN:
+            return "law"
         if not self.law.terms or self.law.explained < RANDOM or self.past.added < ADDS:
             return "planned" if self.past.explained >= 0.5 else "random"
         return "law"
@@ -238,6 +239,8 @@ class Account:
         """One sentence that says how the action was chosen."""
         name, law = self.action, self.law
         if self.chosen == "constant":
+            if law.explained < 1:
+                return f"{name} is {law.constant:.6g}, except in the first or last rows of an episode."
             return f"{name} never changes: it is always {law.constant:.6g}."
         if self.chosen == "law":
             kind = f"An {law.kind}" if law.kind == "equation" else f"A {law.kind} law"
@@ -564,9 +567,11 @@ def explain(task: Task, batch: Batch) -> Explanation:
 
 def _account(signals: Signals, target: FitTarget) -> Account:
     known = target.values[signals.chosen]
-    if not np.ptp(known):
-        law = replace(find_law(signals, target, _NONE)[0], constant=float(known[0]))
-        return Account(target.name, law, Past(1.0, 0.0), float(known[0]), 0.0, (), signals.task.dt)
+    if is_constant(target.values, signals.episodes):
+        levels, counts = np.unique(known, return_counts=True)
+        usual, share = float(levels[counts.argmax()]), float(counts.max() / len(known))
+        law = replace(find_law(signals, target, _NONE)[0], constant=usual, explained=share)
+        return Account(target.name, law, Past(1.0, 0.0), usual, 0.0, (), signals.task.dt)
     trials = Trials(signals, target)
     found = [_NONE, *trials.candidates()]
     law, asked = _best(signals, target, found, trials.rows)

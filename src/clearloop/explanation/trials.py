@@ -154,8 +154,10 @@ class Trials:
     def candidates(self) -> list[LawCandidate]:
         """Return laws from linear ones to those with sums and filtered derivatives.
 
-        The search ends early when it finds an exact law.
+        The search ends early when it finds an exact law, and finds none if the action never changes.
         """
+        if not np.ptp(self.target.values[self._rows]):
+            return []
         full = (0,) * len(self.signals.task.states)
         found = [self._candidate(Structure(delay=delay)) for delay in DELAYS]
         linear = min(found, key=_left)

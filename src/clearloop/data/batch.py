@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import math
 import warnings
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +30,8 @@ from clearloop.data.log import (
     summarize,
 )
 from clearloop.data.resampling import in_unit, resample
-from clearloop.errors import ClearloopError
+from clearloop.data.sizes import check_cells, check_file, check_workbook
+from clearloop.errors import ClearloopError, quoted
 from clearloop.files import whole_file
 from clearloop.task import Columns, Task
 
@@ -270,6 +273,11 @@ def read(path: str | Path) -> "pl.DataFrame":
     if reader is None:
         raise ClearloopError(f"{path}: expected a file that ends in {', '.join(READERS)}, or minari:NAME")
     try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise ClearloopError(f"{quoted(str(path))}: the name of this file is not UTF-8: rename it") from error
+    try:
+        check_file(path)
         with path.open("rb"):  # fails for a missing file, a folder or a lack of rights, in the system's words
             pass
         return _without_blanks(reader(path))
@@ -295,6 +303,8 @@ def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
 def _read_parquet(path: Path) -> "pl.DataFrame":
     import polars as pl
 
+    table = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+    check_cells(table.select(pl.len()).collect().item(), len(table.collect_schema()))
     return pl.read_parquet(path, glob=False, hive_partitioning=False)
 
 
@@ -307,8 +317,11 @@ def _read_excel(path: Path) -> "pl.DataFrame":
     except ImportError as error:
         raise ClearloopError("Excel files need an extra: pip install 'clearloop[excel]'") from error
     try:
+        if not fastexcel.read_excel(path).sheet_names:
+            raise ClearloopError("holds no sheet")
+        check_workbook(path)
         return pl.read_excel(path, infer_schema_length=None)
-    except fastexcel.FastExcelError as error:
+    except (fastexcel.FastExcelError, zipfile.BadZipFile) as error:
         raise ClearloopError(f"is damaged, or is not an Excel file: {first_line(error)}") from error
 
 
@@ -378,11 +391,14 @@ def read_minari(name: str) -> "pl.DataFrame":
 
     try:
         dataset = _library().load_dataset(name)
+        check_cells(dataset.total_steps + dataset.total_episodes, _width(dataset))
         parts = [_rows(episode, number) for number, episode in enumerate(dataset)]
         given = _given_names(str(dataset.storage.metadata.get("description") or ""))
     except FileNotFoundError as error:
         advice = f"is not among your datasets; get it with `minari download {name}`"
         raise ClearloopError(f"{_PREFIX}{name}: {advice}") from error
+    except ClearloopError as error:
+        raise ClearloopError(f"{_PREFIX}{name}: {error}") from error
     except (ValueError, TypeError, ImportError, KeyError, OSError) as error:
         raise ClearloopError(f"{_PREFIX}{name}: cannot be read: {first_line(error)}") from error
     if not parts:
@@ -409,6 +425,12 @@ def _rows(episode: Any, number: int) -> "pl.DataFrame":
     columns["reward"] = np.append(np.asarray(episode.rewards, dtype=np.float64), np.nan)
     columns["terminal"] = np.append(np.zeros(steps, dtype=np.bool_), steps and bool(episode.terminations[-1]))
     return pl.DataFrame(columns).fill_nan(None)
+
+
+def _width(dataset: Any) -> int:
+    """Return the number of columns that a dataset becomes, as far as its spaces tell."""
+    spaces = dataset.observation_space, dataset.action_space
+    return 3 + sum(math.prod(space.shape or (1,)) for space in spaces)
 
 
 def _matrix(values: Any) -> NDArray[np.float64]:

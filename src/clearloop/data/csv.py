@@ -206,6 +206,8 @@ def _read(path: Path, encoding: str) -> "pl.DataFrame":
         source, head = io.BytesIO(text.encode()), text[:HEAD]
     if _CONTROL.search(head):
         raise ClearloopError("is damaged, or is not a csv file: it holds binary data")
+    if "\n" not in head and "\r" not in head and path.stat().st_size > HEAD:
+        raise ClearloopError(f"its first line has more than {HEAD:,} characters: write a line for each row")
     if len(head) >= HEAD // 4:  # the last line may be cut
         head = head[: head.rfind("\n") + 1] or head
     dialect = sniff(head)

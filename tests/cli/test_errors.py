@@ -109,7 +109,7 @@ ERRORS = {
         "infinite.csv: column 'rho' has 1 infinite cell in row 1, first 'inf'",
     EVALUATE + "--starts no_rows.csv": "no_rows.csv: expected at least one row of states to start from",
     EVALUATE + "--starts large.csv": "starts: expected numbers from -1e+12 to 1e+12",
-    EVALUATE + "--starts empty.csv": "empty.csv: is damaged, or no csv file",
+    EVALUATE + "--starts empty.csv": "empty.csv: is damaged, or is not a csv file",
     SIMULATE + "--start theta": "--start theta: expected NAME=VALUE, such as theta=0.3",
     SIMULATE + "--start theta=abc": "--start theta=abc: expected NAME=VALUE, such as theta=0.3",
     SIMULATE + "--start theta=nan": "--start theta=nan: expected NAME=VALUE, such as theta=0.3",

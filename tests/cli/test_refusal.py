@@ -1,7 +1,7 @@
 """`clearloop learn` on logs and models that cannot support a controller."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,9 +51,25 @@ def write_log(name: str, law: Callable[[float, float], float], rows: int = 15) -
 def test_a_log_that_cannot_support_a_controller_is_refused(run: Run, here: Path) -> None:
     write_log("law.csv", lambda place, speed: -0.1 * place - 0.2 * speed)
     message = error(run("learn", "pusher.toml", "--data", "law.csv", *QUICK))
-    assert message.startswith("law.csv: not from this data: because push never varies independently")
+    assert message.startswith(
+        "law.csv: no controller can be learned from this data: push never varies independently"
+    )
     assert "random signal added" in message
     assert not (here / "runs").exists()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("rows", [[1], [1, 2, 3], range(1, 600, 15)])
+def test_an_action_that_only_begins_otherwise_is_refused_as_constant(run: Run, rows: Sequence[int]) -> None:
+    write_log("law.csv", lambda *_: 0.5)
+    lines = Path("law.csv").read_text().splitlines()
+    for row in rows:
+        lines[row] = lines[row].removesuffix("0.5") + "0.7"
+    Path("law.csv").write_text("\n".join(lines))
+    for command in ("learn pusher.toml --data law.csv", "data check law.csv --task pusher.toml"):
+        done = run(*command.split())
+        assert done.code in (1, 2)
+        assert "push never changes, except in the first or last" in " ".join((done.out + done.err).split())
 
 
 @pytest.mark.usefixtures("here")
@@ -76,7 +92,7 @@ def test_all_reasons_are_listed(run: Run) -> None:
     first, *reasons, last = done.err.splitlines()
     assert first == "Not from this data:"
     assert {"size", "constant-action"} <= {line.strip().split(":")[0] for line in reasons}
-    assert last.startswith("error: few.csv: not from this data: because ")
+    assert last.startswith("error: few.csv: no controller can be learned from this data: ")
 
 
 @pytest.mark.usefixtures("here")
@@ -95,7 +111,10 @@ def test_a_model_that_predicts_nothing_is_refused(run: Run, monkeypatch: pytest.
     assert description["status"] == "refused"
     assert description["doubts"][0]["code"] == "unpredictable"
     assert "not from this data" in error(run("show", "run"))
-    assert "not from this data" in run("learn", "pusher.toml", "--out", "run", "--resume").err
+    assert (
+        "no controller can be learned from this data"
+        in run("learn", "pusher.toml", "--out", "run", "--resume").err
+    )
     assert run("learn", "pusher.toml", *QUICK, "--out", "run").code == 0  # what was refused can be replaced
 
 

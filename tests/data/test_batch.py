@@ -185,7 +185,7 @@ def test_arrays_that_are_no_batch(batch: Batch, change: dict[str, Any], expected
 
 
 def test_logged_setpoints_must_be_given() -> None:
-    with pytest.raises(ClearloopError, match="setpoints are log columns of this task"):
+    with pytest.raises(ClearloopError, match="this task reads setpoints from log columns"):
         Batch(TANK.columns, np.zeros((2, 2)), np.zeros((2, 1)), np.zeros(2, int), np.zeros(2, bool))
 
 

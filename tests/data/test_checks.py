@@ -163,7 +163,7 @@ def test_messages_count_and_locate() -> None:
     )
     assert message(altered(time=1000 * step)) == (
         "rows are 25 s apart (1,000 dt), but the task says dt = 0.025 s; the times seem to be in "
-        'milliseconds: say time_unit = "ms" in [sampling]'
+        'milliseconds: write time_unit = "ms" in [sampling]'
     )
 
 
@@ -178,7 +178,7 @@ def test_actions_in_whole_steps() -> None:
     between = on_or_off.with_columns(force=pl.when(ROW < 3).then(4.0).otherwise("force"))
     assert found(between, switch) == ["warning action-steps"]
     assert check(switch, between).findings[0].message == (
-        "force is between its steps of 20 in 3 rows; correct step or log"
+        "force is between its steps of 20 in 3 rows; correct the step or the log"
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from clearloop.data import Batch, read
+from clearloop.data import Batch, read, sizes
 from clearloop.data.batch import minari_name, write_minari
 from clearloop.errors import ClearloopError
 from tests.data.logs import CARTPOLE, TANK, clean_log
@@ -61,7 +61,7 @@ def test_logged_setpoints_go_along() -> None:
     assert np.array_equal(back.setpoints, batch.setpoints)
 
 
-def test_other_people_s_datasets() -> None:
+def test_other_people_s_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     import minari
     from gymnasium.spaces import Box, Discrete
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -86,8 +86,11 @@ def test_other_people_s_datasets() -> None:
     assert frame.columns == ["episode", "obs_0", "obs_1", "action_0", "reward", "terminal"]
     assert frame["action_0"].to_list() == [0.0, 1.0, 1.0, None]
     assert frame["terminal"].to_list() == [False, False, False, True]
-    with pytest.raises(ClearloopError, match="minari:other/two-v0: not among your datasets; get it with"):
+    with pytest.raises(ClearloopError, match="minari:other/two-v0: is not among your datasets; get it with"):
         read("minari:other/two-v0")
+    monkeypatch.setattr(sizes, "MOST_CELLS", 20)
+    with pytest.raises(ClearloopError, match="minari:other/one-v0: holds 4 rows of 6 columns, more than"):
+        read("minari:other/one-v0")
 
 
 def test_names_of_datasets() -> None:

@@ -45,6 +45,25 @@ def test_warnings_of_sensors() -> None:
     assert not codes(frame, "warning")
 
 
+@pytest.mark.parametrize("rows", [[0], [0, 1, 2], [-1], "each first", "each last"])
+def test_an_action_that_only_begins_or_ends_otherwise_is_constant(rows: list[int] | str) -> None:
+    frame = WHITE.batch().to_frame()
+    episodes = np.arange(len(frame)) // (100 if isinstance(rows, str) else len(frame))
+    places = {"each first": slice(0, None, 100), "each last": slice(99, None, 100)}
+    push = np.full(len(frame), 0.1)
+    push[places[rows] if isinstance(rows, str) else rows] = 0.7
+    report = check(CART, frame.with_columns(push=push, episode=episodes))
+    assert [finding.code for finding in report.refusals] == ["constant-action"]
+    assert "push never changes, except in the first or last rows of an episode" in report.verdict
+
+
+def test_short_episodes_that_begin_with_a_random_action_are_not_constant() -> None:
+    frame = WHITE.batch().to_frame()
+    push = np.where(np.arange(len(frame)) % 4, 0.1, frame["push"].to_numpy())
+    mixed = frame.with_columns(push=push, episode=np.arange(len(frame)) // 4)
+    assert "constant-action" not in codes(mixed, "problem")
+
+
 def test_a_delay_says_which_history_shows_it() -> None:
     case = next(case for case in BAD if case.name == "delay beyond history")
     (delay,) = (finding for finding in check(case.task, case.batch()).findings if finding.code == "delay")

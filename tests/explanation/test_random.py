@@ -63,6 +63,22 @@ def test_a_constant_action() -> None:
     assert controller.outputs == {"valve": "2.5"}
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_an_action_that_only_begins_otherwise_is_constant(rows: int) -> None:
+    log = make_log(replace(NONE, constant=2.5), held(0, 1), task=TANK, plant=tank, episodes=5)
+    for every in (slice(0, rows), np.diff(log.episodes, prepend=-1) > 0):
+        actions = log.actions.copy()
+        actions[every] = 1.0
+        found = explain(TANK, replace(log, actions=actions))
+        (account,) = found.accounts
+        assert account.chosen == "constant"
+        assert account.verdict == "valve is 2.5, except in the first or last rows of an episode."
+        assert account.advice.startswith("Nothing tells what valve does")
+        controller = found.controller()
+        assert isinstance(controller, Equation)
+        assert controller.outputs == {"valve": "2.5"}
+
+
 def test_an_action_that_rests_after_a_while() -> None:
     log = make_log(NONE, held(8, 1), task=TANK, plant=tank, episodes=40, steps=40)
     steps = np.concatenate([np.arange(np.count_nonzero(log.episodes == one)) for one in range(40)])

@@ -52,5 +52,5 @@ def test_a_wrong_law_is_told_where_and_what(
 
 def test_names_that_double_each_other_do_not_fill_the_memory() -> None:
     doubling = {"a0": "warmth", **{f"a{i + 1}": f"a{i}*a{i}" for i in range(60)}}
-    with pytest.raises(ClearloopError, match=r"\[exploration\] where\.a1\d: longer than 10,000"):
+    with pytest.raises(ClearloopError, match=r"\[exploration\] where\.a1\d: has more than 10,000"):
         explored({"burner": "a60"}, doubling)

@@ -255,7 +255,7 @@ KINDS = "expected exactly one of: track, settle, limit, when, effort, rate"
         ),
         (
             'column = "r"\nfailure = "level > 2"\nfailure_value = -1',
-            ": failure stands beside terms or an expression",
+            ": failure goes with terms or an expression",
         ),
         (
             'expression = "1"\nterms = [{ track = "level" }]',
@@ -271,7 +271,7 @@ def test_a_wrong_term_is_told_where_and_what(lines: str, expected: str) -> None:
 
 def test_a_rate_needs_a_history() -> None:
     text = TEXT.replace("history = 2", "") + 'terms = [{ rate = "pump" }]'
-    with pytest.raises(ClearloopError, match=r"terms\[0\].rate: compares with .* set history = 2$"):
+    with pytest.raises(ClearloopError, match=r"terms\[0\].rate: this term compares with .* set history = 2$"):
         Task.from_toml(text)
 
 

@@ -1,4 +1,4 @@
-"""Logged data: reading it, examining it, and the batch of transitions that all methods learn from."""
+"""Logged data: this package reads logs, checks them, and makes the batches that all methods learn from."""
 
 from clearloop.data.batch import Batch, read
 from clearloop.data.checks import check

@@ -1,4 +1,4 @@
-"""What acts on what: rows that follow from those before, actions that do something, and when they do it."""
+"""The checks of cause and effect: do rows follow from those before, do actions act, and after how long?"""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from clearloop.data.log import Log
 from clearloop.numbers import counted, rough_percent
 from clearloop.task import Task
 
-# A log as signals in time: scaled columns, and how far back each row can look without a break.
+# The log as signals in time: scaled columns, and how far back each row can look without a break.
 
 _MOST_ROWS = 12_000  # more would not change the answers
 _BLOCK = 2_000  # rows in a piece, where there are more
@@ -20,24 +20,25 @@ _BLOCK = 2_000  # rows in a piece, where there are more
 
 @dataclass(frozen=True, eq=False)
 class StandardisedLog:
-    """n rows: those of a log, or evenly spaced pieces of a long one. Columns have mean 0 and deviation 1."""
+    """The n rows of a log, or of evenly spaced pieces of a long one, with columns of mean 0, deviation 1."""
 
     states: Floats
     """[n, S]"""
     actions: Floats
-    """[n, A]; 0 where none is known"""
+    """[n, A], 0 where none is known"""
     setpoints: Floats
     """[n, P]"""
     age: Ints
-    """[n] rows of the same unbroken stretch before this one"""
+    """[n] the number of rows before this one in the same unbroken stretch; -1 if the row is not known"""
 
     @classmethod
     def of(cls, log: Log) -> "StandardisedLog":
+        """Choose and scale the rows of a log."""
         chosen = _pieces(len(log.states))
         states, actions, setpoints = (array[chosen] for array in (log.states, log.actions, _setpoints(log)))
         episodes, terminal = log.episodes[chosen], log.terminal[chosen]
         acted = np.asarray(np.isfinite(actions).all(axis=1))
-        # What failure leaves behind says nothing of the dynamics.
+        # The state after a failure says nothing about the dynamics.
         known = ~terminal
         known &= np.isfinite(np.hstack([states, setpoints])).all(axis=1)
         begins = np.ones(len(states), np.bool_)
@@ -51,7 +52,7 @@ class StandardisedLog:
 
     @property
     def length(self) -> int:
-        """Of a typical stretch: half of the rows are in longer ones."""
+        """The length of a typical stretch: half of the rows are in longer ones."""
         ends = np.append(self.age[1:] <= 0, True) & (self.age >= 0)
         lengths = np.sort(self.age[ends] + 1)
         if not len(lengths):
@@ -59,12 +60,12 @@ class StandardisedLog:
         return int(lengths[np.searchsorted(np.cumsum(lengths), lengths.sum() / 2)])
 
     def rows(self, back: int) -> Ints:
-        """Rows that have so many before them."""
+        """Return the rows that have at least `back` rows before them in their stretch."""
         return np.flatnonzero(self.age >= back)
 
 
 def scaled(values: Floats) -> Floats:
-    """Each column with mean 0 and deviation 1, or all 0; cells without a finite number are 0."""
+    """Scale each column to mean 0 and deviation 1, or to 0 if constant; cells that are not finite are 0."""
     known = np.isfinite(values)
     cells = np.where(known, values, 0.0)
     largest = np.abs(cells).max(axis=0, initial=0.0)  # first to -1 … 1, so that no square overflows
@@ -76,7 +77,7 @@ def scaled(values: Floats) -> Floats:
 
 
 def lagged(values: Floats, rows: Ints, lags: range) -> Floats:
-    """[rows, lags × columns]: the values so many rows earlier."""
+    """Return the values [rows, lags × columns] that stand `lags` rows before the given rows."""
     return np.concatenate([values[rows - lag] for lag in lags] or [np.zeros((len(rows), 0))], axis=1)
 
 
@@ -91,12 +92,12 @@ def _pieces(rows: int) -> Ints:
     return np.unique(begins[:, None] + np.arange(_BLOCK))
 
 
-# Whether one signal of a log acts on another: more than the same signal at another time would seem to.
+# The test: does one signal of a log act on another, more than the same signal at another time seems to?
 #
-# What the past of some signals explains of others, beyond what is given, is a share of their variance.
-# Drivers that are moved in time by a random distance keep their own character and lose their meaning; what
-# they seem to explain is chance. That holds for held, drifting and feedback signals, where tables of the F
-# test do not.
+# The past of some signals, the drivers, explains a share of the variance of others, the targets, beyond what
+# is given. Drivers that are shifted in time by a random distance keep their own character and lose their
+# meaning, so whatever they explain is chance. This holds for held, drifting and feedback signals, for which
+# the tables of the F test do not.
 
 SHIFTS = 19
 CLEAR = 6.0  # standard deviations above chance
@@ -106,19 +107,21 @@ ALIKE = 1e-10  # drivers that differ by less, squared, are one
 
 
 class Lags(NamedTuple):
-    """Signals [n, columns], so many rows before the row that is to be explained."""
+    """Signals [n, columns] at some lags: rows before the row that is to be explained."""
 
     values: Floats
     lags: range
 
 
 class Influence(NamedTuple):
+    """The influence of drivers on T targets; the arrays are empty for a log that is too short to tell."""
+
     share: Floats
-    """[T] of the targets' variance that the drivers explain beyond what is given"""
+    """[T] the share of each target's variance that the drivers explain beyond what is given"""
     left: Floats
-    """[T] share that nothing explains"""
+    """[T] the share that nothing explains"""
     clear: bool
-    """whether that is more than chance, for one target or more"""
+    """true if the drivers explain more than chance, for one target or more"""
 
 
 _NONE = Influence(np.zeros(0), np.zeros(0), clear=False)
@@ -127,7 +130,15 @@ _NONE = Influence(np.zeros(0), np.zeros(0), clear=False)
 def influence(
     course: StandardisedLog, targets: Floats, drivers: Sequence[Lags], given: Sequence[Lags], back: int
 ) -> Influence:
-    """On `targets` [n, T]. `back`: rows that every row needs before it. NONE for a log too short to tell."""
+    """Test whether drivers act on targets.
+
+    Args:
+        course: The log.
+        targets: The signals to explain [n, T].
+        drivers: The signals that may act on them.
+        given: The signals whose effect is known already.
+        back: The number of rows that every row needs before it.
+    """
     rows = course.rows(back)
     known = np.hstack([np.ones((len(rows), 1)), _columns(given, rows)])
     if len(rows) < _FEWEST * (known.shape[1] + sum(one.values.shape[1] * len(one.lags) for one in drivers)):
@@ -146,7 +157,7 @@ def influence(
 
 
 def unexplained(course: StandardisedLog, targets: Floats, given: Sequence[Lags], back: int) -> Floats:
-    """[T] share of the targets' variance that is left when all that is given is known; none if too short."""
+    """Return the share of each target's variance [T] that `given` leaves; empty if the log is too short."""
     rows = course.rows(back)
     known = np.hstack([np.ones((len(rows), 1)), _columns(given, rows)])
     if len(rows) < _FEWEST * known.shape[1]:
@@ -157,12 +168,12 @@ def unexplained(course: StandardisedLog, targets: Floats, given: Sequence[Lags],
 
 
 def _columns(parts: Sequence[Lags], rows: Ints) -> Floats:
-    """[rows, columns]"""
+    """Return the lagged signals side by side [rows, columns]."""
     return np.hstack([np.zeros((len(rows), 0)), *(lagged(one.values, rows, one.lags) for one in parts)])
 
 
 def _basis(columns: Floats) -> Floats:
-    """Orthonormal, of all that the columns span."""
+    """Return an orthonormal basis of what the columns span."""
     left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(left[:, sizes > 1e-9 * sizes.max(initial=1e-300)])
 
@@ -173,7 +184,7 @@ def _beyond(columns: Floats, basis: Floats) -> Floats:
 
 
 def _share(left: Floats, drivers: Sequence[Lags], rows: Ints, basis: Floats, whole: Floats) -> Floats:
-    """[T] of `whole` that drivers explain of what is left."""
+    """Return the share of `whole` [T] that drivers explain of what is left."""
     columns = _columns(drivers, rows)
     own = _beyond(columns, basis)
     size = np.sqrt(np.square(columns).sum(axis=0))
@@ -187,24 +198,34 @@ def _share(left: Floats, drivers: Sequence[Lags], rows: Ints, basis: Floats, who
     return np.asarray(explained / np.where(whole > 0, whole, np.inf))
 
 
+# The checks.
+
 RELATED = 0.05  # share of a state's variance that the row before must explain, of one state at least
 LONGEST_DELAY = 50  # rows
-LOOKED_BACK = 4  # rows of states, or as many as the task's history: shows what is not measured
-SHARE_OF_EFFECT = 0.01  # what an action does in its first rows is nothing, if it is less of all that it does
-_DRIVEN = 0.1  # share of what is new in an action that a state must explain, to be taken for what drives it
-TOGETHER = 0.1  # correlation of what is new in both at the same time: a feedback law has more
+LOOKED_BACK = 4  # rows of states that are given, or the task's history: they show what is not measured
+SHARE_OF_EFFECT = 0.01  # of an action's whole effect: it has not begun to act in rows that show less
+_DRIVEN = 0.1  # share of what is new in an action that a state must explain to count as its driver
+TOGETHER = 0.1  # correlation of what is new in both in the same row: under a feedback law it is larger
 LONGER = (2, 3, 5, 8, 12)  # rows of history that are tried
-_WORTH = 0.5  # of what is left unexplained: more must go with a longer history to be worth a word
-MATTERS = 0.1  # of a state's change: if less is left unexplained, there is no need of more history
-_NEARLY = 1.1  # times the least that is left
+_WORTH = 0.5  # share of the unexplained that a longer history must explain to be advised
+MATTERS = 0.1  # of a state's change: if less is left unexplained, no longer history is needed
+_NEARLY = 1.1  # times the least that is left unexplained
 
 
 def check_causality(task: Task, course: StandardisedLog, doubtful: Set[str]) -> Iterator[Finding]:
-    """Nothing is said of logs that are too short to tell, and of doubtful actions, which tell nothing."""
+    """Check that rows follow from rows and that actions act, and find how much history is needed.
+
+    Nothing is said about logs that are too short to tell.
+
+    Args:
+        task: What is to be controlled.
+        course: The log.
+        doubtful: Actions that other checks have refused, and that are left out here.
+    """
     sight = Sight(course, task)
     if sight.fading():
         what = (
-            "a row says nothing of the next one: no state follows from the states and actions before; "
+            "a row says nothing about the next one: no state follows from the states and actions before; "
             "sort the rows by time, number the episodes, or log at shorter intervals"
         )
         yield Finding("problem", "unrelated-rows", what)
@@ -216,26 +237,26 @@ def check_causality(task: Task, course: StandardisedLog, doubtful: Set[str]) -> 
 
 
 class Sight:
-    """How one looks at a course: which past is given when something new is to be explained."""
+    """The questions to a log: for each one, which past is given, and what is to be explained."""
 
     def __init__(self, course: StandardisedLog, task: Task) -> None:
         self.course, self.task = course, task
         self.measured = [task.state_names.index(name) for name in task.predicted]
-        """states that a model must predict"""
+        """the indices of the states that a model must predict"""
         n_states, n_actions = course.states.shape[1], course.actions.shape[1]
         self.back = max(task.history, LOOKED_BACK)
         room = len(course) // (12 * (n_actions + 1)) - self.back * n_states
         self.delays: int = max(1, min(LONGEST_DELAY, course.length // 3 - self.back, room))
-        """lags of an action that are looked at"""
+        """the number of lags of an action that are looked at"""
         self.deep = max(self.back, self.delays)
         self.changes = (course.states - np.roll(course.states, 1, axis=0))[:, self.measured]
-        """[n, measured] since the row before; of no meaning in the first row of a stretch"""
+        """[n, measured] changes since the row before; meaningless in the first row of a stretch"""
         pairs = [course.states[:, [j]] * course.states[:, : j + 1] for j in range(min(n_states, 6))]
         self.curved = np.concatenate(pairs, axis=1)
         """[n, pairs] products of states, which a linear law leaves out"""
 
     def fading(self) -> bool:
-        """Whether states do not follow from the row before."""
+        """Return True if no state follows from the row before."""
         past = Lags(np.hstack([self.course.states, self.curved, self.course.actions]), range(1, 2))
         states = self.course.states[:, self.measured]
         left = unexplained(self.course, states, [past], 1)
@@ -243,8 +264,9 @@ class Sight:
         return left.size > 0 and bool(np.all(left[moving] > 1 - RELATED)) and bool(moving.any())
 
     def effect(self, i: int, lags: int) -> Influence:
-        """Of an action's last so many values on all states; the states, the values before and other actions
-        are given.
+        """Test the influence of an action's last `lags` values on the changes of all states.
+
+        The states, the action's earlier values and the other actions are given.
         """
         course = self.course
         action, others = course.actions[:, [i]], np.delete(course.actions, i, axis=1)
@@ -259,14 +281,19 @@ class Sight:
         return influence(course, self.changes, drivers, given, self.deep)
 
     def left(self, history: int, deep: int) -> Floats:
-        """[measured] share of changes that so many rows do not explain, linearly; none if too short."""
+        """Return the share of each state's change [measured] that `history` rows do not explain linearly.
+
+        The array is empty if the log is too short; every row needs `deep` rows before it.
+        """
         course = self.course
         past = [Lags(np.hstack([course.states, course.actions]), range(1, history + 1))]
         return unexplained(course, self.changes, [*past, Lags(self.curved, range(1, 2))], deep)
 
     def driver(self, i: int) -> int | None:
-        """The state that drives an action instead of being driven: neither this action nor another state acts
-        on it, it acts on the action, and not at once, as it would through a law.
+        """Return the state that drives action `i` instead of being driven by it; None if there is none.
+
+        Neither the action nor another state acts on such a state, and it acts on the action, but not within
+        the same row, as it would through a feedback law.
         """
         course = self.course
         action, lags = course.actions[:, [i]], range(1, self.back + 1)
@@ -283,7 +310,7 @@ class Sight:
         return None
 
     def _together(self, i: int, j: int) -> float:
-        """The correlation of an action and a state of the same row, beyond what the rows before tell."""
+        """Return the correlation of an action with a state of the same row, given the rows before."""
         course, lags = self.course, range(1, self.back + 1)
         given = [Lags(course.states, lags), Lags(course.actions, lags)]
         state = Lags(course.states[:, [j]], range(1))
@@ -292,12 +319,12 @@ class Sight:
 
 
 def _part(found: Influence) -> float:
-    """Of what was not known, the share that is explained, of the first target."""
+    """Return the largest share that is explained of what was not known."""
     return float((found.share / np.maximum(found.share + found.left, 1e-12)).max(initial=0.0))
 
 
 def _memory(sight: Sight, task: Task) -> Iterator[Finding]:
-    """Whether more rows of history would tell much more: a speed that is not measured, noise, a delay."""
+    """Warn if a longer history would explain much more: a hidden velocity, noise, or a delay."""
     tried = [task.history, *(rows for rows in LONGER if rows > task.history)]
     left = [sight.left(rows, max(tried)) for rows in tried]
     if len(tried) < 2 or not all(some.size for some in left):
@@ -312,7 +339,7 @@ def _memory(sight: Sight, task: Task) -> Iterator[Finding]:
             rough_percent(1 - max(float(share), 0.0)) for share in (left[0][state], left[-1][state])
         )
         what = (
-            f"{task.predicted[state]} depends on what was before: with history = {rows}, a linear model "
+            f"{task.predicted[state]} depends on earlier rows: with history = {rows}, a linear model "
             f"explains {after} of its change, with history = {task.history} only {before}"
         )
         yield Finding("warning", "short-history", what, {"name": task.predicted[state], "history": rows})
@@ -347,19 +374,17 @@ def _action(sight: Sight, task: Task, i: int, name: str) -> Iterator[Finding]:
 
 def _without_effect(name: str, lags: int) -> Finding:
     what = (
-        f"{name} has no effect on any state within {counted(lags, 'step')}, not more than chance would "
-        "show; check that it is what the plant received, log larger moves of it, or the states that it moves"
+        f"{name} has no more effect on any state within {counted(lags, 'step')} than chance would show; "
+        "check that it is what the plant received, log larger moves of it, or the states that it moves"
     )
     return Finding("problem", "no-effect", what, {"name": name, "steps": lags})
 
 
 def _delay(sight: Sight, i: int, whole: Influence) -> int:
-    """Steps that pass before an action acts, beyond the usual one: with so many lags it does not, with one
-    more it does.
-    """
+    """Return how many steps pass before an action acts, beyond the usual one, by bisection over lags."""
     none, some = 0, int(sight.delays)
     while some - none > 1:
-        lags = 1 if not none else (none + some) // 2  # most act at once
+        lags = 1 if not none else (none + some) // 2  # most actions act at once
         found = sight.effect(i, lags)
         if found.clear and np.any(found.share > SHARE_OF_EFFECT * whole.share):
             some = lags

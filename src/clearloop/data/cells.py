@@ -1,4 +1,4 @@
-"""The cells of one column as numbers, seconds or flags, and a finding for each kind that is none."""
+"""The cells of a column are read as numbers, seconds or flags, with a finding for those that are not."""
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# Dates and times of day that are text, as seconds. What could be two dates is refused.
+# Dates and times of day that are text. A column that could be read as two different dates is refused.
 
 _CLOCK = (
     r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{1,2}(?:[.,]\d+)?))?"
@@ -30,7 +30,10 @@ DAY = 86_400.0  # seconds
 
 
 def text_seconds(column: "pl.Series") -> tuple["pl.Series", list[Finding]]:
-    """Seconds since 1970, or since midnight for times of day; null for what is no date. No zone is UTC."""
+    """Read text as seconds since 1970, or since midnight for times of day.
+
+    A cell that is not a date is null. A date without a zone is in UTC.
+    """
     import polars as pl
 
     cells = column.str.strip_chars()
@@ -44,7 +47,7 @@ def text_seconds(column: "pl.Series") -> tuple["pl.Series", list[Finding]]:
 
 
 def _either(cells: "pl.Series", example: str) -> tuple["pl.Series", list[Finding]]:
-    """01/02/2024 is the first of February, or the second of January."""
+    """Decide whether 01/02/2024 is the first of February or the second of January."""
     day_first, month_first = _seconds(cells, _DAY_FIRST), _seconds(cells, _MONTH_FIRST)
     good = cells.is_not_null().sum()
     possible = [seconds for seconds in (day_first, month_first) if seconds.is_not_null().sum() == good]
@@ -60,7 +63,7 @@ def _either(cells: "pl.Series", example: str) -> tuple["pl.Series", list[Finding
 def _seconds(cells: "pl.Series", pattern: re.Pattern[str]) -> "pl.Series":
     import polars as pl
 
-    # Rust's regular expressions know no conditions, but all of this.
+    # These patterns use only what Rust's regular expressions know: no look-around.
     parts = cells.str.extract_groups(pattern.pattern).struct.unnest()
     total = pl.lit(0.0)
     if "year" in parts.columns:
@@ -81,12 +84,22 @@ def _seconds(cells: "pl.Series", pattern: re.Pattern[str]) -> "pl.Series":
     return parts.select((total + of_day).alias(cells.name)).to_series()
 
 
+# Numbers and flags.
+
 GROUPED = re.compile(r"[+-]?\d{1,3}([ '.,\u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
 COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 
 
 def numbers(column: "pl.Series", may_be_empty: Flags) -> tuple[Floats, list[Finding]]:
-    """[rows] with NaN where there is no finite number; `may_be_empty` says in which rows that is no fault."""
+    """Read a column as numbers.
+
+    Args:
+        column: Cells of any type.
+        may_be_empty: The rows [rows] in which an empty cell is no fault.
+
+    Returns:
+        The numbers [rows], NaN where there is no finite one, and a finding for each kind of bad cell.
+    """
     import polars as pl
 
     if column.dtype == pl.String:
@@ -109,7 +122,7 @@ def numbers(column: "pl.Series", may_be_empty: Flags) -> tuple[Floats, list[Find
 
 
 def seconds(column: "pl.Series", unit: float = 1.0) -> tuple[Floats, list[Finding]]:
-    """Dates and times of day count in seconds; numbers are taken as so many times `unit` seconds."""
+    """Read a column as seconds [rows]: dates, times of day, or numbers of `unit` seconds each."""
     import polars as pl
 
     never = np.zeros(len(column), dtype=np.bool_)
@@ -134,7 +147,7 @@ def seconds(column: "pl.Series", unit: float = 1.0) -> tuple[Floats, list[Findin
 
 
 def is_numeric(column: "pl.Series") -> bool:
-    """Whether the first cell of a text column is a number."""
+    """Return True if the first cell of a text column is a number."""
     import polars as pl
 
     first = column.drop_nulls().head(1).str.strip_chars()
@@ -142,7 +155,7 @@ def is_numeric(column: "pl.Series") -> bool:
 
 
 def flags(column: "pl.Series") -> tuple[Flags, list[Finding]]:
-    """true/false or 1/0, in capitals or not; an empty cell is false."""
+    """Read a column as flags [rows]: true/false or 1/0, in any case; an empty cell is false."""
     import polars as pl
 
     if column.dtype == pl.String:
@@ -167,7 +180,7 @@ def _found(code: str, kind: str, column: "pl.Series", bad: Flags) -> list[Findin
 
 
 def _advice(cell: str) -> str:
-    """For a number that is written in another way."""
+    """Say how to write a number that is written in another way; empty for other text."""
     if GROUPED.fullmatch(cell.strip()):
         return "write numbers without thousands separators"
     if COMMA.fullmatch(cell.strip()):
@@ -175,10 +188,10 @@ def _advice(cell: str) -> str:
     return ""
 
 
-# Names of columns as people write them: `Temperature 1 (degC)` is `temperature_1` in degrees Celsius.
+# Headers as people write them: `Temperature 1 (degC)` is `temperature_1` in degrees Celsius.
 
 TAKEN = ("time", "episode", "reward", "terminal", "from", "dt", "t")
-"""Words that mean something else in task files and formulas."""
+"""Words that have another meaning in task files and formulas."""
 
 # Units that may end a name without brackets: angle_deg, u_pct, tempo_ms.
 _UNITS = (
@@ -199,13 +212,16 @@ _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "%": " percent ", "�
 
 
 class Header(NamedTuple):
+    """The name of a column, taken apart."""
+
     name: str
-    """Without the unit."""
+    """The name without the unit."""
     unit: str
-    """Empty where none is given."""
+    """The unit; empty if none is given."""
 
 
 def split_header(column: str) -> Header:
+    """Split the name of a column into name and unit: `angle_deg`, `Temperature (degC)`."""
     if found := _BRACKETS.match(column):
         return Header(found["name"].strip() or column, _plain_unit(found["unit"]))
     stem, _, ending = column.rpartition("_")
@@ -220,7 +236,7 @@ def _plain_unit(unit: str) -> str:
 
 
 def identifier(column: str) -> str:
-    """A name for formulas: letters, digits and _, without the unit."""
+    """Make a name for formulas from the name of a column: letters, digits and _, without the unit."""
     text = split_header(column).name
     for letter, plain in _LETTERS.items():
         text = text.replace(letter, plain)

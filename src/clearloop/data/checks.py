@@ -1,4 +1,4 @@
-"""`clearloop data check`: all that is wrong with a log, or good to know before learning from it."""
+"""`clearloop data check` lists all that is wrong with a log, or good to know before learning from it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,13 +16,14 @@ from clearloop.numbers import rough_percent
 from clearloop.task import Task
 from clearloop.task.tables import Action, to_levels
 
-# Where there is data: of the states where episodes start, and of the range that actions have.
+# Coverage: is there data where episodes start, and over the range of the actions?
 
-_PARTS = 10  # in which a range is divided
-FEWEST_OF_ACTION = 3  # a controller that switches between two values still needs to know what lies between
+_PARTS = 10  # into which a range is divided
+FEWEST_OF_ACTION = 3  # parts: a controller that switches between two values must know what lies between
 
 
 def check_coverage(task: Task, log: Log) -> Iterator[Finding]:
+    """Compare the logged states with the starts of episodes, and the actions with their limits."""
     told = task.start_box is not None and task.starts.keys() <= task.states.keys()  # not of hidden states
     boxes = task.start_box if told and task.start_box is not None else [None] * len(task.states)
     for (name, state), values, box in zip(task.states.items(), log.states.T, boxes, strict=True):
@@ -70,27 +71,28 @@ def _range(name: str, unit: str, values: Floats) -> tuple[str, dict[str, object]
 
 
 def _occupied(values: Floats, low: float, high: float) -> Flags:
-    """[PARTS]: which parts of the range have data."""
+    """Return which parts of the range have data [_PARTS]."""
     return np.histogram(values, bins=_PARTS, range=(low, high))[0] > 0
 
 
 def _gaps(occupied: Flags, low: float, high: float) -> list[tuple[float, float]]:
-    """The intervals of neighbouring parts without data."""
+    """Return the intervals of neighbouring parts without data."""
     edges = np.linspace(low, high, _PARTS + 1)
     changes = np.flatnonzero(np.diff(np.concatenate([[True], occupied, [True]])))
     return [(float(edges[a]), float(edges[b])) for a, b in changes.reshape(-1, 2)]
 
 
-# States that are rates of others, by names or units: a rate must be what the other's differences say.
+# Rates: a state that is the rate of another, by name or unit, must agree with the other's differences.
 
 _SUFFIXES = ("_dot", "_rate", "_velocity", "_speed")
 PREFIXES = ("d_", "dot_")
 _AGREES, DISAGREES = 0.7, 0.3  # correlation of a rate with differences
-OFF = 3.0  # factor between both from which on a unit is wrong
+OFF = 3.0  # factor between a rate and differences from which on a unit must be wrong
 MOST_KIN_ROWS = 100_000
 
 
 def check_rates(task: Task, log: Log) -> Iterator[Finding]:
+    """Find swapped columns and wrong units among states that are rates of others."""
     inside = ~last_rows(log.episodes)[:-1] & ~log.terminal[1:]
     inside[MOST_KIN_ROWS:] = False
     for place, rate in pairs(task):
@@ -99,7 +101,7 @@ def check_rates(task: Task, log: Log) -> Iterator[Finding]:
 
 
 def pairs(task: Task) -> Iterator[tuple[int, int]]:
-    """Which state is the rate of which: by name; or by unit, if only one of them fits."""
+    """Yield the index of a state and that of its rate: by name, or by unit if only one state fits."""
     names = list(task.state_names)
     units = [state.unit if name in task.predicted else "" for name, state in task.states.items()]
     for j, name in enumerate(names):
@@ -141,7 +143,7 @@ def _compare(
 
 
 def _agreement(place: Floats, rate: Floats, inside: Flags, dt: float) -> tuple[float | None, float]:
-    """The correlation of differences with a rate, and the factor between them; None if one of them rests."""
+    """Return the correlation of differences with a rate, None if one is constant, and their ratio."""
     with np.errstate(over="ignore", invalid="ignore"):
         change, mean = (np.diff(place) / dt)[inside], (rate[1:] / 2 + rate[:-1] / 2)[inside]
         known = np.isfinite(change) & np.isfinite(mean)
@@ -156,14 +158,12 @@ def _agreement(place: Floats, rate: Floats, inside: Flags, dt: float) -> tuple[f
     return fits, fits * sizes[0] / sizes[1]
 
 
-# Sensors that do not say what happens: stuck, coarse, repeated, or called by another one's name.
+# Sensors: stuck, coarse, or read more slowly than they are logged.
 
 _LONG = 30  # rows of the same value
-FINE = (
-    0.01  # share of rows with the value of the row before, up to which a sensor never stands still by itself
-)
-JUMP = 3.0  # times the largest of a hundred usual changes: what a coarse sensor does when it comes loose
-AS_USUAL = 0.25  # of the usual movement: what others do meanwhile
+FINE = 0.01  # share of rows that repeat the row before, up to which a sensor never stands still by itself
+JUMP = 3.0  # times the largest of a hundred usual changes: the jump of a coarse sensor that comes loose
+AS_USUAL = 0.25  # of the usual movement: others must move at least so much meanwhile
 _MUCH = 0.05  # share of the rows
 FEW_LEVELS = 16
 _REPEATED = 0.01  # share of the rows
@@ -171,6 +171,7 @@ MOST_SENSOR_ROWS = 1_000_000
 
 
 def check_sensors(task: Task, log: Log) -> Iterator[Finding]:
+    """Find sensors that were stuck or are coarse, and rows that repeat the row before."""
     states, actions, episodes = (
         log.states[:MOST_SENSOR_ROWS],
         log.actions[:MOST_SENSOR_ROWS],
@@ -211,19 +212,19 @@ def _stuck(name: str, values: Floats, others: Floats, episodes: Ints) -> Iterato
 
 
 def _runs(values: Floats, episodes: Ints) -> tuple[Ints, Ints]:
-    """Where stretches of one value begin, and their lengths."""
+    """Return where stretches of one value begin, and their lengths."""
     changes = (values[1:] != values[:-1]) | (episodes[1:] != episodes[:-1])
     begins = np.append(0, np.flatnonzero(changes) + 1)
     return begins, np.diff(np.append(begins, len(values)))
 
 
 def _moving(others: Floats, usual: Floats) -> bool:
-    """Whether another signal moves as much as it usually does."""
+    """Return True if another signal moves about as much as it usually does."""
     return bool(np.any((_movement(others) > AS_USUAL * usual) & (usual > 0)))
 
 
 def _movement(signals: Floats) -> Floats:
-    """[columns] how much each changes from row to row."""
+    """Return the deviation of each column's change from row to row [columns]."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(np.nanstd(np.diff(signals, axis=0), axis=0))
 
@@ -237,7 +238,7 @@ def _coarse(name: str, values: Floats) -> Iterator[Finding]:
 
 def _repeated(rows: Floats, episodes: Ints) -> Iterator[Finding]:
     same = (rows[1:] == rows[:-1]).all(axis=1) & ~last_rows(episodes)[:-1]
-    # Alone between rows that move: a plant at rest stays there for longer.
+    # Only single repetitions between rows that move count: a plant at rest stays there for longer.
     alone = same.copy()
     alone[1:] &= ~same[:-1]
     alone[:-1] &= ~same[1:]
@@ -250,7 +251,7 @@ def _repeated(rows: Floats, episodes: Ints) -> Iterator[Finding]:
         yield Finding("warning", "repeated-rows", what, {"share": share})
 
 
-# Rules of thumb: enough for a network's training, and for the part that is held out from it.
+# The whole examination. The numbers are rules of thumb: enough to train a network, and to hold a part out.
 FEW_TRANSITIONS, FEWEST_TRANSITIONS = 1_000, 100
 TELLS_NOTHING = {"constant-action", "saturated-action", "determined-action", "few-moves"}
 FOR_EACH_INPUT = 5  # transitions at least, for each number that a model sees
@@ -262,13 +263,13 @@ def check(task: Task, data: Any) -> Report:
 
     Args:
         task: What is to be controlled.
-        data: A batch or any dataframe, one that `Batch` refuses included.
+        data: A batch or any dataframe, even one that `Batch` refuses.
 
     Returns:
-        What was found: problems, warnings and notes, each with its numbers.
+        The problems, warnings and notes that were found, each with its numbers.
 
     Raises:
-        TypeError: The task does not come first.
+        TypeError: The first argument is not a task.
     """
     if not isinstance(task, Task):
         raise TypeError(f"check(task, data): expected a Task first, not {type(task).__name__}")
@@ -307,7 +308,7 @@ def _size(transitions: int, episodes: int, task: Task) -> Finding:
         message = f"only {transitions:,} transitions: most plants need thousands"
         return Finding("warning", "size", message, numbers)
     message = (
-        f"only {transitions:,} transitions, too few for any model: log {needed:,} at least, better thousands"
+        f"only {transitions:,} transitions, too few for any model: log at least {needed:,}, better thousands"
     )
     return Finding("problem", "size", message, numbers)
 

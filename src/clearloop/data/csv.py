@@ -1,4 +1,4 @@
-"""A CSV file as it comes: of any encoding and dialect that can be told without guessing."""
+"""CSV files are read as they come, in any encoding and dialect that can be told without guessing."""
 
 import codecs
 import csv
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# How a CSV file is written: what stands between cells, decimal points or commas, where the header is.
+# The dialect: what separates cells, decimal points or commas, and where the header is.
 #
-# Found by looking at its first lines: each way to read them is tried, and the one that makes most sense wins.
+# Each way to read the first lines is tried, and the one that makes most sense wins.
 
 SEPARATORS = ",;\t|"
-MOST_LINES = 2_000  # that are looked at
+MOST_LINES = 2_000  # from which the dialect is told
 COMMENTS = ("#", "%", "//")
 EMPTY = ("", "NA", "N/A", "#N/A", "n/a", "null", "NULL", "None", "-")
-"""Cells that say that there is no value."""
+"""Cells that mean that there is no value."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 # 1,234 may be a thousand or a bit more than one; 0,234 and 12,5 and 1234,5 are clear.
@@ -37,19 +37,25 @@ Records = list[tuple[int, list[str]]]
 
 @dataclass(frozen=True, kw_only=True)
 class CsvDialect:
+    """The way in which a CSV file is written."""
+
     separator: str = ","
-    """Stands between two cells."""
+    """The character between two cells."""
     decimal_comma: bool = False
-    """Whether one and a half is 1,5."""
+    """True if one and a half is written 1,5."""
     skip_lines: int = 0
-    """Lines before the header."""
+    """The number of lines before the header."""
     unit_row: bool = False
-    """Whether the row after the header holds units."""
+    """True if the row after the header holds units."""
     line_end: str = "\n"
 
 
 def sniff(text: str) -> CsvDialect:
-    """`text`: the first lines of a file, whole ones."""
+    """Tell the dialect of a file from its first lines, which must be whole.
+
+    Raises:
+        ClearloopError: There is no header, or a number could mean two things.
+    """
     line_end = "\r" if "\r" in text and "\n" not in text else "\n"
     lines = [line + "\n" for line in re.split(r"\r\n|\n|\r", text)[:MOST_LINES]]
     best, dialect = (-1.0, 0, 0), CsvDialect(line_end=line_end)
@@ -57,7 +63,7 @@ def sniff(text: str) -> CsvDialect:
     for separator in SEPARATORS:
         found = _records(lines, separator)
         if found and len(found[0][1]) > 1 and _is_row(found[0][1]):
-            raise ClearloopError("the first line holds values, no names: put the columns' names first")
+            raise ClearloopError("the first line holds values, not names: put the columns' names first")
         for decimal_comma in (False, True):
             score = _score(found, decimal_comma)
             if score > best:
@@ -68,7 +74,7 @@ def sniff(text: str) -> CsvDialect:
 
 
 def is_value(cell: str, decimal_comma: bool) -> bool:
-    """A number, a date, a time or a flag; no name, and no unit."""
+    """Return True for a number, a date, a time or a flag; False for a name or a unit."""
     cell = cell.strip()
     number = cell.replace(",", ".", 1) if decimal_comma and "." not in cell else cell
     if decimal_comma and "." in cell and _NUMBER.fullmatch(cell):
@@ -77,7 +83,7 @@ def is_value(cell: str, decimal_comma: bool) -> bool:
 
 
 def _records(lines: list[str], separator: str) -> Records:
-    """Those with anything in them."""
+    """Split lines into records, without empty ones."""
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     records, begin = [], 0
     try:
@@ -85,19 +91,19 @@ def _records(lines: list[str], separator: str) -> Records:
             if any(cell.strip() for cell in cells):
                 records.append((begin, cells))
             begin = reader.line_num
-    except csv.Error:  # a quote that never ends, or the like: what was read before it must do
+    except csv.Error:  # for example a quote that never ends: the records before it must do
         pass
     return records
 
 
 def _width(records: Records) -> int:
-    """The number of cells that most rows have."""
+    """Return the number of cells that most rows have."""
     counts = Counter(len(cells) for _, cells in records[1:] or records)
     return max(counts, key=lambda width: (counts[width], width), default=0)
 
 
 def _score(records: Records, decimal_comma: bool) -> tuple[float, int, int]:
-    """The share of cells that mean something, then the number of columns, then what is more usual."""
+    """Rate a reading: by the share of cells that are values, then by columns, then by what is usual."""
     width = _width(records)
     header = next((cells for _, cells in records if len(cells) == width), [])
     alone = width == 1 and any(separator in header[0] for separator in SEPARATORS)
@@ -110,13 +116,13 @@ def _score(records: Records, decimal_comma: bool) -> tuple[float, int, int]:
 
 
 def _is_row(cells: list[str]) -> bool:
-    """Whether most cells are values, and not names."""
+    """Return True if most cells are values and not names."""
     filled = [cell for cell in cells if cell.strip()]
     return 2 * sum(is_value(cell, False) or is_value(cell, True) for cell in filled) > len(filled)
 
 
 def _refuse(records: Records, dialect: CsvDialect) -> None:
-    """What could mean two things is not guessed."""
+    """Refuse a number that could mean two things."""
     if dialect.decimal_comma and dialect.separator != ";":
         cells = [cell.strip() for _, row in records[1:] for cell in row if "," in cell]
         if cells and all(UNCLEAR.fullmatch(cell) for cell in cells):
@@ -127,7 +133,7 @@ def _refuse(records: Records, dialect: CsvDialect) -> None:
 
 
 def _with_header(dialect: CsvDialect, records: Records) -> CsvDialect:
-    """Skips what stands before the header: rows of another width, and comments."""
+    """Skip what stands before the header: rows of another width, and comments."""
     width = _width(records)
     names = []
     for line, cells in records:
@@ -135,7 +141,7 @@ def _with_header(dialect: CsvDialect, records: Records) -> CsvDialect:
             break
         names.append((line, cells))
     wide = [(line, cells) for line, cells in names if len(cells) == width]
-    if not wide or len(names) == len(records):  # no header, or no values: as it stands
+    if not wide or len(names) == len(records):  # no header, or no values: nothing is skipped
         return dialect
     while len(wide) > 1 and wide[0][1][0].startswith(COMMENTS):
         wide = wide[1:]
@@ -150,7 +156,9 @@ def _with_header(dialect: CsvDialect, records: Records) -> CsvDialect:
     )
 
 
-HEAD = 256 * 1024  # bytes that are looked at
+# The file.
+
+HEAD = 256 * 1024  # bytes from which encoding and dialect are told
 COMMA_NUMBER = r"^\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*$"
 POINT_NUMBER = r"^\s*[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 MORE_CELLS = "a line has more cells than the header has names; with commas in numbers, put ; between cells"
@@ -158,7 +166,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 def read_csv(path: Path) -> "pl.DataFrame":
-    """All cells that are numbers as numbers, the others as text; what they mean is told by the column."""
+    """Read a CSV file: columns of numbers as numbers, the others as text.
+
+    Raises:
+        ClearloopError: The file is damaged, or could mean two things.
+    """
     import polars as pl
 
     encoding = _encoding(path)
@@ -167,7 +179,7 @@ def read_csv(path: Path) -> "pl.DataFrame":
     except pl.exceptions.ComputeError as error:
         if encoding != "utf-8" or "utf-8" not in str(error).lower():
             raise
-        return _read(path, "cp1252")  # the first special letter stands far down
+        return _read(path, "cp1252")  # the first letter that is not ASCII stands far down
 
 
 def _encoding(path: Path) -> str:
@@ -193,13 +205,15 @@ def _read(path: Path, encoding: str) -> "pl.DataFrame":
         text = path.read_bytes().decode(encoding, errors="replace")
         source, head = io.BytesIO(text.encode()), text[:HEAD]
     if _CONTROL.search(head):
-        raise ClearloopError("is damaged, or no csv file: it holds binary data")
-    if len(head) >= HEAD // 4:  # its last line may be cut
+        raise ClearloopError("is damaged, or is not a csv file: it holds binary data")
+    if "\n" not in head and "\r" not in head and path.stat().st_size > HEAD:
+        raise ClearloopError(f"its first line has more than {HEAD:,} characters: write a line for each row")
+    if len(head) >= HEAD // 4:  # the last line may be cut
         head = head[: head.rfind("\n") + 1] or head
     dialect = sniff(head)
     frame = _parse(source, dialect)
     if dialect.separator != "," and not dialect.decimal_comma and _has_decimal_commas(frame):
-        return _parse(source, replace(dialect, decimal_comma=True))  # whole numbers as far as one could see
+        return _parse(source, replace(dialect, decimal_comma=True))  # the first lines held only whole numbers
     return frame
 
 
@@ -218,19 +232,19 @@ def _parse(source: Path | io.BytesIO, dialect: CsvDialect) -> "pl.DataFrame":
             **options,
         )
 
-    if dialect.decimal_comma:  # polars would take 1.234 for a number, too
+    if dialect.decimal_comma:  # polars would read 1.234 as a number, too
         return _with_points(_without_tail(parse(infer_schema=False)))
     try:
         return _without_tail(parse())
     except pl.exceptions.ComputeError as error:
         if "more fields" in str(error):
             raise ClearloopError(MORE_CELLS) from error
-        # The first rows were not like the later ones (0, 0, 0.5): look at all of them, seven times slower.
+        # Later rows are of another type than the first (0, 0, 0.5): look at all rows, seven times slower.
         return _without_tail(parse(infer_schema_length=None))
 
 
 def _without_tail(frame: "pl.DataFrame") -> "pl.DataFrame":
-    """Blank lines at the end are no rows."""
+    """Drop blank lines at the end."""
     blank = 0
     while blank < len(frame) and all(cell is None for cell in frame.row(-1 - blank)):
         blank += 1
@@ -238,7 +252,7 @@ def _without_tail(frame: "pl.DataFrame") -> "pl.DataFrame":
 
 
 def _has_decimal_commas(frame: "pl.DataFrame") -> bool:
-    """In a file whose first lines had neither commas nor points."""
+    """Return True if numbers with decimal commas came after the lines that the dialect was told from."""
     import polars as pl
 
     texts = frame.select(pl.selectors.string())
@@ -247,7 +261,7 @@ def _has_decimal_commas(frame: "pl.DataFrame") -> bool:
 
 
 def _with_points(frame: "pl.DataFrame") -> "pl.DataFrame":
-    """Columns of numbers with decimal commas as numbers; one that has points, too, stays as it is."""
+    """Turn columns with decimal commas into numbers; a column that has points, too, stays as it is."""
     import polars as pl
 
     columns = []
@@ -261,7 +275,7 @@ def _with_points(frame: "pl.DataFrame") -> "pl.DataFrame":
 
 
 def _mended(cells: "pl.Series") -> "pl.Series":
-    """Text with numbers in it, which get their points."""
+    """Give the numbers in a column of text decimal points."""
     import polars as pl
 
     mended = cells.str.replace(",", ".", literal=True)

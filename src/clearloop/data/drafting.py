@@ -1,4 +1,4 @@
-"""What a person says about a log, and what a task file for it is to hold."""
+"""A draft of a task file for a log, from what the log shows and what a person says (`clearloop init`)."""
 
 import json
 import math
@@ -21,56 +21,69 @@ from clearloop.task.tables import SECONDS
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What a person says; columns by their own name, or by the one that the task gives them."""
+    """The statements of a person about a log. A column goes by its own name, or by the task's name for it."""
 
     states: Sequence[str] = ()
+    """Columns that are states."""
     actions: Sequence[str] = ()
+    """Columns that are actions."""
     external: Sequence[str] = ()
+    """Columns that are external states."""
     setpoints: Mapping[str, str] = field(default_factory=dict)
-    """Of states: a column, or a number."""
+    """The setpoint of a state: a column, or a number."""
     velocities: Mapping[str, float | None] = field(default_factory=dict)
-    """Of states: seconds of the filter, None for the usual ones."""
+    """States whose velocity is derived, with the time constant of its filter in seconds; None: as usual."""
     integrals: Sequence[str] = ()
-    """States whose errors are to be added up."""
+    """States whose errors are summed."""
     tolerances: Mapping[str, float] = field(default_factory=dict)
+    """The error of a state that costs nothing."""
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """The limits of an action."""
     time: str | None = None
+    """The time column."""
     episode: str | None = None
+    """The column that tells episodes apart."""
     dt: float | None = None
-    """Seconds."""
+    """Seconds of a control interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatePlan:
+    """A state of the task to be drafted."""
+
     name: str
     column: Column
     setpoint: float | str | None = None
     """A number, or a column."""
     tolerance: float | None = None
-    """Of the goal; none: no goal for this state."""
+    """The error that costs nothing; None if the reward does not depend on this state."""
     external: bool = False
     filter: float | None = None
-    """Share of the last velocity that stays from step to step; none: no velocity is derived."""
+    """The share of the last velocity that stays from step to step; None if no velocity is derived."""
     most: float | None = None
-    """Of the sum of its errors, in its unit times seconds; none: they are not added up."""
+    """The limit of the sum of errors, in the state's unit times seconds; None if errors are not summed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActionPlan:
+    """An action of the task to be drafted."""
+
     name: str
     column: Column
     limits: tuple[float, float]
     step: float | None = None
-    """Between the values that it takes; none: it takes any."""
+    """The distance between the values that the action takes; None if it takes any value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
+    """Everything that the drafted task file holds."""
+
     states: tuple[StatePlan, ...]
     actions: tuple[ActionPlan, ...]
     time: Column | None
     unit: str
-    """Of the time column."""
+    """The unit of the time column."""
     episode: str | None
     reward: str | None
     terminal: str | None
@@ -78,16 +91,16 @@ class Plan:
     spacing: tuple[float, float, float] | None
     """Seconds between rows: the least, the usual and the most."""
     memory: float
-    """Seconds after which what is to be held is no longer like itself."""
+    """Seconds after which the errors no longer resemble themselves."""
     horizon: int
     discount: float
     history: int
-    """Rows that a controller sees."""
+    """Observations that a controller sees."""
     remembers: str = ""
-    """Why so many, if more than usual."""
+    """The reason for a history that is longer than usual."""
 
     def role(self, name: str, guessed: str) -> str:
-        """Of a column; states and actions that were guessed and not taken are ignored."""
+        """Return the role of a column; one that was `guessed` and not taken up is ignored."""
         roles = {state.column.name: "external" if state.external else "state" for state in self.states}
         roles |= {action.column.name: "action" for action in self.actions}
         if self.time is not None:
@@ -99,11 +112,15 @@ class Plan:
         return roles.get(name, "ignored" if guessed in taken else guessed)
 
 
-# Columns by whatever people call them, and names for them that formulas can use.
+# Columns by the names that people use, and names that formulas can use.
 
 
 def find(text: str, columns: Sequence[Column]) -> Column:
-    """A column by its name, by its name without the unit, or by what a task would call it."""
+    """Find a column by its name, by its name without the unit, or by the name that a task would give it.
+
+    Raises:
+        ClearloopError: No column has that name, or several have.
+    """
     for spelling in (lambda c: c.name, lambda c: c.header.name, lambda c: identifier(c.name)):
         found = [column for column in columns if spelling(column).casefold() == text.strip().casefold()]
         if len(found) == 1:
@@ -115,11 +132,12 @@ def find(text: str, columns: Sequence[Column]) -> Column:
 
 
 def list_columns(columns: Sequence[Column]) -> str:
+    """List the names of columns for an error message."""
     return "the columns are: " + ", ".join(quoted(column.name) for column in columns[:20])
 
 
 def make_names(columns: Sequence[Column]) -> dict[str, str]:
-    """Of each column, a name that formulas can use; all different."""
+    """Give each column a name that formulas can use; all names are different."""
     names: dict[str, str] = {}
     for column in columns:
         name, number = identifier(column.name), 2
@@ -130,17 +148,22 @@ def make_names(columns: Sequence[Column]) -> dict[str, str]:
     return names
 
 
-# From what a log looks like and what a person says about it to all that a task file needs.
+# The plan: from guesses and wishes to all that a task file needs.
 
 _MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
-_TOLERANCE = 0.02  # of a state's range, where nobody says
+_TOLERANCE = 0.02  # of a state's range, unless a person gives one
 NEARLY_FULL = 90.0  # %
-_LEFT = 0.05  # what a reward at the horizon still counts
-SUMMED = 10  # steps of the largest error: what the sum of errors is limited to, lest it winds up
+_LEFT = 0.05  # weight of a reward at the horizon
+SUMMED = 10  # steps of the largest error: the limit of the sum of errors, against windup
 DEFAULT_FILTER = 2.0  # steps
 
 
 def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
+    """Plan a task file from the guessed roles of a log's columns; what a person says comes first.
+
+    Raises:
+        ClearloopError: The log and the wishes do not say enough, or contradict each other.
+    """
     columns = [guess.column for guess in guesses]
 
     def wanted(given: Sequence[str], role: Role) -> list[Column]:
@@ -239,7 +262,7 @@ def _states(
     computed |= {f"{names[state]}_sum": "--integral" for state in summed}
     for name, option in computed.items():
         if name in names.values():
-            raise ClearloopError(f"{option}: the log has {quoted(name)} already: leave {option} out")
+            raise ClearloopError(f"{option}: the log already has {quoted(name)}: leave {option} out")
     planned = []
     for column in states:
         aim = column.name in setpoints and (not tolerances or column.name in tolerances)
@@ -261,14 +284,14 @@ def _states(
 
 
 def _error(state: StatePlan, columns: Sequence[Column]) -> Floats:
-    """[rows], of the state's distance from its setpoint."""
+    """Return the state's distance from its setpoint [rows], up to a constant."""
     if not isinstance(state.setpoint, str):
         return state.column.values
     return state.column.values - find(state.setpoint, columns).values
 
 
 def _filter(seconds: float | None, dt: float) -> float:
-    """First order: what is left of the last value after one step."""
+    """Return the share of its value that a first-order filter keeps in one step."""
     seconds = DEFAULT_FILTER * dt if seconds is None else seconds
     return round(math.exp(-dt / seconds), 3) if seconds > 0 else 0.0
 
@@ -276,7 +299,7 @@ def _filter(seconds: float | None, dt: float) -> float:
 def _action(column: Column, name: str, wishes: Wishes, actions: Sequence[Column]) -> ActionPlan:
     given = {find(key, actions).name: limits for key, limits in wishes.limits.items()}
     if column.constant:
-        raise ClearloopError(f"column {quoted(column.name)} never changes: nothing tells what it does")
+        raise ClearloopError(f"column {quoted(column.name)} never changes: the log cannot tell what it does")
     if column.name in given:
         limits = given[column.name]
     else:
@@ -287,7 +310,7 @@ def _action(column: Column, name: str, wishes: Wishes, actions: Sequence[Column]
 
 
 def _step(column: Column, limits: tuple[float, float]) -> float | None:
-    """That the limits are a whole number of, counted from the lower one."""
+    """Return the column's step, if all its values are whole steps from the lower limit."""
     step, (low, high) = column.step, limits
     if step is None or (high - low) % step or (column.low - low) % step:
         return None
@@ -295,13 +318,13 @@ def _step(column: Column, limits: tuple[float, float]) -> float | None:
 
 
 def remember(plan: Plan, report: Report) -> Plan:
-    """With as much history as an examination of the log asks for."""
+    """Return the plan with as much history as the check of the log asks for."""
     asked = [finding for finding in report.findings if finding.code in ("delay", "short-history")]
     longest = max(asked, key=lambda finding: finding.numbers["history"], default=None)
     if longest is None or longest.numbers["history"] <= plan.history:
         return plan
     name = longest.numbers["name"]
-    why = f"{name} acts late" if longest.code == "delay" else f"{name} depends on what was before"
+    why = f"{name} acts late" if longest.code == "delay" else f"{name} depends on earlier rows"
     return replace(plan, history=longest.numbers["history"], remembers=why)
 
 
@@ -309,14 +332,23 @@ def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", text) else None
 
 
-# A plan as a task file with comments, made to be read and edited.
+# The task file: TOML with comments, made to be read and edited.
 
-RATE = 0.1  # weight of the action's changes beside an error of one scale
-_SLOW = 100  # rows in which nothing much changes, from which on a larger dt is worth a thought
+RATE = 0.1  # weight of the action's changes, compared with an error of one scale
+_SLOW = 100  # control intervals in which errors resemble themselves, from which on a larger dt is advised
 
 
 def draft(plan: Plan, name: str, log: str) -> str:
-    """TOML. `log` is what the comments call the file."""
+    """Write the plan as a task file.
+
+    Args:
+        plan: What the file holds.
+        name: The name of the task.
+        log: The path of the log, for the comments.
+
+    Returns:
+        TOML.
+    """
     lines = [
         f"# Drafted by `clearloop init` from {_comment(Path(log).name)}. Read it, correct it, then:",
         f"#   clearloop data check {_comment(log)} --task {name}.toml",
@@ -324,15 +356,15 @@ def draft(plan: Plan, name: str, log: str) -> str:
         f"name = {_text(name)}",
         f"dt = {_written(plan.dt)}  # s between two rows, and between two actions{_seen(plan)}",
         *_advice(plan),
-        f"horizon = {plan.horizon}  # steps that are looked ahead: three times {plan.memory:.3g} s, the time",
+        f"horizon = {plan.horizon}  # steps to look ahead: three times {plan.memory:.3g} s, the time",
         "# after which the errors no longer resemble themselves; at least 50, at most 300",
-        f"discount = {_written(plan.discount)}  # at the horizon a reward still counts 5 %",
+        f"discount = {_written(plan.discount)}  # a reward at the horizon still counts 5 %",
         f"history = {plan.history}  # rows that a controller sees; {_why_history(plan)}",
         "",
-        "[states]  # what is measured; a bare number in setpoint is a constant, text a column of the log",
+        "[states]  # what is measured; a setpoint is a number, or in quotes a column of the log",
         *(line for state in plan.states for line in _state(state)),
         "",
-        "[actions]  # limits are kept by every controller",
+        "[actions]  # every controller keeps the limits",
         *map(_action_line, plan.actions),
         "",
         *_reward(plan),
@@ -359,8 +391,8 @@ def _why_history(plan: Plan) -> str:
 def _advice(plan: Plan) -> Iterator[str]:
     if plan.memory > _SLOW * plan.dt:
         slower = sensible(plan.memory / 50, 0.3)
-        yield f"# The log may be faster than the plant: dt = {_written(slower)} would look as far ahead in"
-        yield "# fewer steps, if the controller may act that seldom; [sampling] makes such rows of the log."
+        yield f"# The log may be faster than the plant needs: dt = {_written(slower)} would look as far ahead"
+        yield "# in fewer steps, if the controller may act so rarely; [sampling] then resamples the log."
 
 
 def _state(state: StatePlan) -> Iterator[str]:
@@ -371,20 +403,23 @@ def _state(state: StatePlan) -> Iterator[str]:
         parts.append(f"setpoint = {value}")
     if state.external:
         parts.append("external = true")
-    what = f"# seen: {state.column.range}" + "; seen by the controller, not predicted" * state.external
+    what = (
+        f"# seen: {state.column.range}"
+        + "; the controller sees it, the model does not predict it" * state.external
+    )
     yield f"{_key(state.name)} = {{ {', '.join(parts)} }}  {what}"
     if state.filter is not None:
         keep, rest = _written(state.filter), _written(round(1 - state.filter, 3))
         rate = f"({state.name} - {state.name}[t-1])/dt"
         formula = f"{keep}*{state.name}_dot[t-1] + {rest}*{rate}" if state.filter else rate
         speed = f"unit = {_text(f'{unit}/s' if unit else '')}, formula = {_text(formula)}"
-        yield f"# its velocity: the difference, through a first-order filter that keeps {keep} a step"
+        yield f"# its velocity: the difference, through a first-order filter that keeps {keep} in a step"
         yield f"{_key(state.name + '_dot')} = {{ {speed} }}"
     if state.most is not None:
         most = _written(state.most)
         formula = f"clip({state.name}_sum[t-1] + dt*{state.name}.error, -{most}, {most})"
         total = f"unit = {_text(f'{unit} s' if unit else 's')}, formula = {_text(formula)}"
-        yield "# the sum of its errors, for an integral part; limited, lest it winds up"
+        yield "# the sum of its errors, for an integral part; limited against windup"
         yield f"{_key(state.name + '_sum')} = {{ {total} }}"
 
 
@@ -406,19 +441,19 @@ def _aims(plan: Plan) -> list[StatePlan]:
 def _reward(plan: Plan) -> Iterator[str]:
     yield "[reward]"
     if plan.reward is not None:
-        yield f"column = {_text(plan.reward)}  # it is learned from there"
+        yield f"column = {_text(plan.reward)}  # the reward is learned from this column"
         return
-    yield "terms = [  # costs, each in parts of a whole; see docs/tasks.md for other kinds"
+    yield "terms = [  # costs; see docs/tasks.md for other kinds"
     for state in _aims(plan):
         track = f"track = {_text(state.name)}, tolerance = {_written(state.tolerance or 0.0)}"
         yield f"  {{ {track}, scale = {_scale(state)} }},  # an error within the tolerance costs nothing"
     for action in plan.actions:
-        yield f"  {{ rate = {_text(action.name)}, weight = {RATE} }},  # changes, in parts of the limits"
+        yield f"  {{ rate = {_text(action.name)}, weight = {RATE} }},  # changes, as a share of the range"
     yield "]"
 
 
 def _scale(state: StatePlan) -> str:
-    """The error that counts 1: a fifth of what was seen."""
+    """Return the error that costs 1: a fifth of the range in the log."""
     return _written(sensible((state.column.high - state.column.low) / 5, 0.3))
 
 
@@ -432,7 +467,7 @@ def _data(plan: Plan) -> Iterator[str]:
             renamed[role] = column
     renamed = {name: column for name, column in renamed.items() if name != column}
     if renamed:
-        yield "[data]  # the log's own names"
+        yield "[data]  # the log's names for these"
         yield from (f"{_key(name)} = {_text(column)}" for name, column in renamed.items())
         yield ""
 
@@ -440,15 +475,15 @@ def _data(plan: Plan) -> Iterator[str]:
 def _sampling(plan: Plan) -> Iterator[str]:
     if plan.time is None:
         return
-    yield "[sampling]  # how the log becomes rows that are dt apart"
+    yield "[sampling]  # how the rows of the log are put dt apart"
     if plan.time.kind == "number":
         yield f"time_unit = {_text(plan.unit)}"
-    yield 'resample = "linear"  # where rows are not dt apart: states by linear interpolation, the rest held'
+    yield 'resample = "linear"  # where rows are not dt apart, states are interpolated and the rest is held'
     yield f"gap = {_written(USUAL_GAP * plan.dt)}  # s without a row, after which a new episode begins"
 
 
 def _comment(text: str) -> str:
-    """On one line, whatever is in it."""
+    """Write any text on one line."""
     return text if text.isprintable() else _text(text)
 
 
@@ -457,11 +492,11 @@ def _key(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A TOML string: JSON, but for one character."""
+    """Write a TOML string, which is JSON but for one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _written(value: float) -> str:
-    """As short as it is exact, and a float in TOML."""
+    """Write a number as a float in TOML, as short as is exact."""
     short = significant(value, 12)
     return repr(short if abs(short - value) <= 1e-15 * abs(value) else value)

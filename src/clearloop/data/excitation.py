@@ -1,4 +1,4 @@
-"""Whether a log can tell what an action does: it must vary, within limits, and not only with the state."""
+"""The checks of excitation: an action must vary, within its limits, and not only with the states."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,23 +8,23 @@ import numpy as np
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.causality import Lags, StandardisedLog, influence, lagged
 from clearloop.data.findings import Finding
-from clearloop.data.log import Log
+from clearloop.data.log import Log, first_rows, last_rows
 from clearloop.expression import variables
 from clearloop.numbers import rough_percent
 from clearloop.task import Task
 from clearloop.task.tables import Action, to_levels
 
-# Whether an action is nothing but an answer to the states: then its effect cannot be told from its cause.
+# Feedback: if an action is nothing but a function of the states, its effect cannot be told from its cause.
 #
-# A law is looked for that gives the action from the states and setpoints of the row; clipped at the
-# action's own ends; and of two rows before, with the action before, as PID controllers do. An action that
-# is held for long moves the states with it and then seems to follow them. So a law must also tell what the
-# last actions do not.
+# The check looks for a law that gives the action from the states and setpoints of the row, clipped at the
+# action's extremes; or from those of two rows more and the last action, as a PID controller does. An action
+# that is held for long moves the states with it and then seems to follow them. So a law must also explain
+# what the last actions do not.
 
 DETERMINED = 0.99  # share of an action's variance that a law explains
-_EXACT = 0.9999  # beyond that nothing is left to learn from, whatever it seems to do
-ADDED = 0.5  # of what the last actions do not tell: what a law must tell
-WITH_MEMORY = 0.75  # the same, of a law that reads the last action itself: a word of warning, no more
+_EXACT = 0.9999  # share beyond which nothing is left to learn from
+ADDED = 0.5  # share that a law must explain of what the last actions leave
+WITH_MEMORY = 0.75  # the same for a law that reads the last action itself: enough for a warning
 _PAST = 3  # actions
 _FEWEST = 10  # rows for each term of a law
 CLIPPED = (
@@ -32,22 +32,25 @@ CLIPPED = (
 )
 AT_THE_ENDS = 0.9  # share of the rows from which on an action counts as switched
 MOST_STATES = 6  # for laws with squares and products
-FEW_CHANGES = 20  # of the setpoints: with more of them they are an experiment of their own
+FEW_CHANGES = 20  # of the setpoints: more changes than that excite the plant by themselves
 
 
 class ActionLaw(NamedTuple):
+    """A law that gives an action from the states."""
+
     explained: float
-    """share of the action's variance"""
+    """the share of the action's variance that the law explains"""
     asked: Floats
-    """[rows] what it asks for"""
+    """[rows] the action that the law asks for"""
     sure: bool = True
-    """enough to refuse a log"""
+    """true if the law is reason enough to refuse the log"""
 
 
 def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Finding]:
+    """Check that action `i`, called `name`, is not determined by the states and setpoints."""
     rows = course.rows(_PAST)
     values = course.actions[rows, i]
-    if not np.any(values):
+    if not len(values) or not np.ptp(values):
         return
     alone, aimed = course.states, np.hstack([course.states, course.setpoints])
     law = _best(aimed, values, rows, course, i)
@@ -75,7 +78,7 @@ def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Findi
 
 
 def _best(causes: Floats, values: Floats, rows: Ints, course: StandardisedLog, i: int) -> ActionLaw | None:
-    """The law that determines the action; None if there is none."""
+    """Return the law that determines the action; None if there is none."""
     own = lagged(course.actions[:, [i]], rows, range(1, 1 + _PAST))
     now, before = causes[rows], lagged(causes, rows, range(1, _PAST))
     some = causes[:, :MOST_STATES][rows]
@@ -91,14 +94,17 @@ def _best(causes: Floats, values: Floats, rows: Ints, course: StandardisedLog, i
 
 
 def _determines(law: ActionLaw, own: Floats, values: Floats) -> bool:
-    """Without noise, a loop's own actions tell the next one: then only an exact law is proof."""
+    """Return True if the law determines the action.
+
+    Without noise, the last actions of a closed loop predict the next one; then only an exact law is proof.
+    """
     return law.explained >= _EXACT or (
         law.explained >= DETERMINED and _added(own, law.asked, values) >= ADDED
     )
 
 
 def _law(terms: Floats, values: Floats) -> ActionLaw | None:
-    """Linear in its terms, and clipped at the ends of what was done."""
+    """Fit a law that is linear in its terms, and clipped at the action's extremes."""
     low, high = values.min(), values.max()
     inside = np.ones(len(values), np.bool_)
     for end in (low, high):
@@ -113,12 +119,12 @@ def _law(terms: Floats, values: Floats) -> ActionLaw | None:
 
 
 def _switch(terms: Floats, values: Floats, low: float, high: float) -> ActionLaw | None:
-    """One end or the other, by the side of a plane."""
+    """Fit a law that switches between two values at a plane in the space of its terms."""
     from sklearn.linear_model import LogisticRegression
 
     if len(values) < _FEWEST * terms.shape[1]:
         return None
-    upper = values > (low + high) / 2
+    upper = values - low > high - values
     fit = LogisticRegression(C=1e6, max_iter=200).fit(terms, upper)
     asked = np.where(fit.predict(terms), high, low)
     return ActionLaw(_explained(values, asked), asked)
@@ -137,7 +143,7 @@ def _explained(values: Floats, asked: Floats) -> float:
 
 
 def _added(own: Floats, asked: Floats, values: Floats) -> float:
-    """Share of what the last actions leave that goes when the law is known too."""
+    """Return the share that the law explains of what the last actions leave."""
     everywhere = np.ones(len(values), np.bool_)
     left = np.square(values - _fitted(own, values, everywhere)).sum()
     with_law = np.square(values - _fitted(np.hstack([own, asked[:, None]]), values, everywhere)).sum()
@@ -145,7 +151,7 @@ def _added(own: Floats, asked: Floats, values: Floats) -> float:
 
 
 def _acts(course: StandardisedLog, rows: Ints, law: ActionLaw, i: int) -> bool:
-    """Whether what the law leaves of the action is seen to move a state."""
+    """Return True if the part of the action that the law leaves clearly moves a state."""
     asked, rest = np.zeros((len(course), 1)), np.zeros((len(course), 1))
     asked[rows, 0], rest[rows, 0] = law.asked, course.actions[rows, i] - law.asked
     changes = course.states - np.roll(course.states, 1, axis=0)
@@ -153,22 +159,33 @@ def _acts(course: StandardisedLog, rows: Ints, law: ActionLaw, i: int) -> bool:
     return influence(course, changes, [Lags(rest, range(1, 2))], given, _PAST + 1).clear
 
 
-BETWEEN = 1e-3  # of a step: what a value differs from the nearest one by, and is no rounding of the log
+# The range of an action, and how often it moves.
+
+BETWEEN = 1e-3  # of a step: a value that is further from the nearest level was not just rounded by the log
 AT_A_LIMIT = 0.95  # share of the rows at one and the same limit
 MOSTLY_OUTSIDE = 0.1  # share of the rows outside the limits, from which on units or limits must be wrong
-NARROW = 0.02  # of the limits: what an action must use of them
+NARROW = 0.02  # share of the limits' range that an action must use
 NINE_TENTHS = (0.05, 0.95)
-FEWEST_MOVES, FEW_MOVES = 4, 20  # ways through the action's range, up or down
+FEWEST_MOVES, FEW_MOVES = 4, 20  # passes through the action's range, up or down
 
 
 def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[Finding]:
+    """Check that states and actions vary enough, and in the right way, to learn from.
+
+    Args:
+        task: What is to be controlled.
+        log: The log as it was read.
+        course: The same log, standardised.
+    """
     for name, values in zip(task.state_names, log.states.T, strict=True):
         if _constant(values):
             yield _constant_state(name, task)
     for i, (name, action) in enumerate(task.actions.items()):
         values, limits = log.actions[:, i], task.action_limits[i]
-        if _constant(values):
-            what = f"{name} never changes, so nothing tells what it does; log some minutes in which it varies"
+        if is_constant(values, log.episodes):
+            but = "" if _constant(values) else ", except in the first or last rows of an episode"
+            what = f"{name} never changes{but}, so nothing tells what it does"
+            what += "; log some minutes in which it varies"
             yield Finding("problem", "constant-action", what, {"name": name})
             continue
         known = values[np.isfinite(values)]
@@ -181,13 +198,25 @@ def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[
             yield from check_feedback(name, i, course)
 
 
+def is_constant(values: Floats, episodes: Ints) -> bool:
+    """Return True for an action that never changes, or only in the first three rows and the last of episodes.
+
+    Args:
+        values: The action in each row [rows], NaN where there is none.
+        episodes: The episode of each row [rows].
+    """
+    steps = np.isfinite(values) & ~last_rows(episodes)
+    later = steps & (np.arange(len(episodes)) - first_rows(episodes) >= _PAST)
+    return _constant(values) or (2 * later.sum() >= steps.sum() and _constant(values[later]))
+
+
 def _constant(values: Floats) -> bool:
     known = values[np.isfinite(values)]
     return len(known) > 0 and bool((known == known[0]).all())
 
 
 def _constant_state(name: str, task: Task) -> Finding:
-    """A goal that never moves cannot be learned; another state may be constant."""
+    """Refuse a constant state if the reward depends on it; warn otherwise."""
     if name not in goals(task):
         return Finding("warning", "constant-column", f"{name} never changes", {"name": name})
     what = f"{name} never changes, and the reward depends on it; check the sensor, or log moves of it"
@@ -195,7 +224,7 @@ def _constant_state(name: str, task: Task) -> Finding:
 
 
 def goals(task: Task) -> set[str]:
-    """The states that the reward depends on; those with a setpoint, where it is learned from a column."""
+    """Return the states that the reward depends on; those with a setpoint if the reward is learned."""
     if task.reward_expression is None:
         return set(task.setpoints)
     return {variable.name for variable in variables(task.reward_expression)} & set(task.state_names)
@@ -206,15 +235,16 @@ def _outside(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
     count = int(np.count_nonzero((values < low) | (values > high)))
     if count:
         numbers = {"name": name, "count": count}
-        what = f"{name} is outside its limits, {low:g} to {high:g}, in {count:,} rows; correct limits or log"
+        where = f"{name} is outside its limits, {low:g} to {high:g}, in {count:,} rows"
+        what = f"{where}; correct the limits or the log"
         if count < MOSTLY_OUTSIDE * len(values):
             yield Finding("warning", "action-limits", what, numbers)
         else:
-            yield Finding("problem", "action-limits", f"{what}: a unit may be wrong, or a column", numbers)
+            yield Finding("problem", "action-limits", f"{what}: a unit or a column may be wrong", numbers)
 
 
 def _between(name: str, values: Floats, action: Action) -> Iterator[Finding]:
-    """Of an action that takes only some values."""
+    """Warn of values between the levels of an action that takes only some values."""
     if not action.step:
         return
     low, high = action.limits
@@ -222,12 +252,14 @@ def _between(name: str, values: Floats, action: Action) -> Iterator[Finding]:
     inside = (values >= low) & (values <= high)
     count = int(np.count_nonzero(inside & (np.abs(values - levels) > BETWEEN * action.step)))
     if count:
-        what = f"{name} is between its steps of {action.step:g} in {count:,} rows; correct step or log"
+        what = (
+            f"{name} is between its steps of {action.step:g} in {count:,} rows; correct the step or the log"
+        )
         yield Finding("warning", "action-steps", what, {"name": name, "count": count})
 
 
 def _saturated(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
-    """At one limit: a signal that jumps between both is a good one."""
+    """Refuse an action that stands at one limit; one that jumps between both is good to learn from."""
     for limit in limits:
         share = float(np.mean(np.abs(values - limit) <= 1e-9 * np.ptp(limits)))
         if share > AT_A_LIMIT:
@@ -249,7 +281,7 @@ def _narrow(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
 
 
 def _moves(name: str, values: Floats) -> Iterator[Finding]:
-    """How often the action went through its usual range."""
+    """Count how often the action went through its usual range, and complain if that is rare."""
     low, high = np.quantile(values, NINE_TENTHS)
     width = high - low if high > low else np.ptp(values)
     moves = float(

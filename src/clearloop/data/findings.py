@@ -1,4 +1,4 @@
-"""What an examination of a log found, for people and for programs."""
+"""Findings about a log, for people and for programs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,32 +12,39 @@ SEVERITIES: tuple[Severity, ...] = ("ok", "note", "warning", "problem")
 
 @dataclass(frozen=True)
 class Finding:
+    """One thing that a check has found in a log."""
+
     severity: Severity
     code: str
-    """Stable: programs may rely on it."""
+    """The kind of finding; programs may rely on it."""
     message: str
+    """What was found and what to do, for people."""
     numbers: dict[str, Any] = field(default_factory=dict)
-    """What the message says, as JSON values."""
+    """The names and numbers of the message, as JSON values."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """All findings, the worst first, and what they come to."""
+    """All findings about a log, and the verdict."""
 
     summary: str
+    """The size of the log, in words."""
     findings: tuple[Finding, ...]
+    """The findings, the worst first."""
 
     @classmethod
     def of(cls, summary: str, findings: Iterable[Finding]) -> Self:
+        """Make a report of findings in any order."""
         return cls(summary, tuple(sorted(findings, key=lambda f: SEVERITIES.index(f.severity), reverse=True)))
 
     @property
     def severity(self) -> Severity:
+        """The severity of the worst finding."""
         return self.findings[0].severity if self.findings else "ok"
 
     @property
     def verdict(self) -> str:
-        """One sentence that a person understands."""
+        """One sentence that says whether the log is fit to learn from."""
         worst = [finding for finding in self.findings if finding.severity == self.severity]
         if self.severity in ("ok", "note"):
             return f"This log is fit to learn from: {self.summary}."
@@ -47,15 +54,15 @@ class Report:
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
-        """Why no controller can come of it; none if one can."""
+        """The problems that forbid learning a controller from the log; empty if there are none."""
         return tuple(finding for finding in self.findings if finding.severity == "problem")
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Severity, code and message, ready for a table."""
+        """Return severity, code and message of each finding, ready for a table."""
         return [(finding.severity, finding.code, finding.message) for finding in self.findings]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the report as JSON values."""
         return {
             "verdict": self.verdict,
             "severity": self.severity,
@@ -65,6 +72,13 @@ class Report:
 
 
 def refuse(source: str, reasons: Sequence[Finding]) -> ClearloopError:
-    """The error of a log, or of its model, that cannot support a controller. `source`: what it is called."""
+    """Make the error for a log, or its model, from which no controller can be learned.
+
+    Args:
+        source: What the error calls the log.
+        reasons: The problems; the first is told in full.
+    """
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    return ClearloopError(f"{source}: not from this data: because {reasons[0].message}{more}")
+    return ClearloopError(
+        f"{source}: no controller can be learned from this data: {reasons[0].message}{more}"
+    )

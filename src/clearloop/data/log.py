@@ -1,4 +1,4 @@
-"""A frame seen through a task: arrays, and every problem that forbids to learn from them.
+"""A log is a dataframe as a task reads it: arrays, and every problem that forbids learning from them.
 
 `Batch` refuses a log at its first problem; `check` lists them all.
 """
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# Episodes are runs of rows, numbered 0, 1, 2, … in file order; a terminal row ends its episode.
+# Episodes are runs of rows, numbered 0, 1, 2, … in file order. A terminal row ends its episode.
 
 
 def number_runs(labels: ArrayLike, terminal: Flags) -> Ints:
-    """[rows]: a new number wherever the label changes, and after every terminal row."""
+    """Number episodes [rows]: a new one begins where the label changes, and after every terminal row."""
     labels = np.asarray(labels)
     begins = np.zeros(len(labels), dtype=np.bool_)
     begins[1:] = (labels[1:] != labels[:-1]) | terminal[:-1]
@@ -34,23 +34,24 @@ def number_runs(labels: ArrayLike, terminal: Flags) -> Ints:
 
 
 def first_rows(episodes: Ints) -> Ints:
-    """[rows]: for each row, the row in which its episode begins."""
+    """Return for each row the row in which its episode begins [rows]."""
     rows = np.arange(len(episodes))
     rows[1:][episodes[1:] == episodes[:-1]] = 0
     return np.maximum.accumulate(rows)
 
 
 def last_rows(episodes: Ints) -> Flags:
-    """[rows]: whether the episode ends here."""
+    """Return True for the last row of each episode [rows]."""
     last = np.ones(len(episodes), dtype=np.bool_)
     last[:-1] = episodes[1:] != episodes[:-1]
     return last
 
 
 def split_rows(episodes: Ints, share: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows to train on, and rows to hold out: about `share` of the transitions, in whole episodes.
+    """Split rows into those to train on and those to hold out, by whole episodes.
 
-    A single episode is split in time: its last part is held out, and the row at the cut is in both parts.
+    About `share` of the transitions is held out. A single episode is split in time: its last part is held
+    out, and the row at the cut is in both parts.
     """
     steps = np.bincount(episodes) - 1
     if not 0 < share < 1 or steps.sum() < 2:
@@ -67,7 +68,16 @@ def split_rows(episodes: Ints, share: float, rng: np.random.Generator) -> tuple[
 
 
 def pieces(rows: int, most: int, length: int) -> tuple[Ints, Ints]:
-    """Rows of evenly spaced pieces of a log with so many rows, about `most` in all, and the piece of each."""
+    """Choose evenly spaced pieces of a log.
+
+    Args:
+        rows: The number of rows of the log.
+        most: The number of rows to choose, about.
+        length: The rows of a piece.
+
+    Returns:
+        The chosen rows, and the number of the piece of each.
+    """
     count = max(1, most // length)
     begins = np.linspace(0, max(rows - length, 0), count).astype(np.int64)
     chosen = np.unique(np.minimum(begins[:, None] + np.arange(length), rows - 1))
@@ -75,15 +85,17 @@ def pieces(rows: int, most: int, length: int) -> tuple[Ints, Ints]:
 
 
 def count_failing(episodes: Ints, terminal: Flags) -> int:
-    """The number of transitions that lead to a terminal state."""
+    """Count the transitions that lead to a terminal state."""
     return int(np.count_nonzero(terminal[1:] & ~last_rows(episodes)[:-1]))
 
 
 def summarize(transitions: int, episodes: int, failing: int) -> str:
-    """`10,000 transitions in 794 episodes, 5.9 % of them failing`"""
+    """Write the size of a log: `10,000 transitions in 794 episodes, 5.9 % of them failing`."""
     share = percent(failing / transitions) if failing else "none"
     return f"{transitions:,} transitions in {counted(episodes, 'episode')}, {share} of them failing"
 
+
+# The log itself.
 
 MOST_COLUMNS_LISTED = 20
 SORT = "sort the rows by episode and time"
@@ -91,7 +103,10 @@ SORT = "sort the rows by episode and time"
 
 @dataclass(frozen=True)
 class Log:
-    """Arrays as in `Batch`. A cell that is no finite number is NaN, and so is all of a missing column."""
+    """The arrays of `Batch`, and the problems with them.
+
+    A cell without a finite number is NaN, and so are all cells of a missing column.
+    """
 
     states: Floats
     actions: Floats
@@ -102,10 +117,11 @@ class Log:
     terminal: Flags
     problems: tuple[Finding, ...]
     done: tuple[Finding, ...] = ()
-    """What was made of it by resampling."""
+    """What resampling has done to it."""
 
 
 def read_log(frame: "pl.DataFrame", columns: Columns) -> Log:
+    """Read the columns that a task needs, and list every problem."""
     missing = [_missing(name, frame.columns) for name in columns.needed if name not in frame.columns]
     twice = [_twice(name) for name in columns.needed if f"{name}_duplicated_0" in frame.columns]
     terminal, odd_flags = _terminal(frame, columns.terminal)
@@ -141,7 +157,7 @@ def _missing(name: str, there: list[str]) -> Finding:
 
 
 def _same_but_unit(name: str, there: list[str]) -> str:
-    """`Temperature 1 (degC)` for `temperature_1`."""
+    """Suggest `Temperature 1 (degC)` for `temperature_1`."""
     same = (column for column in there if identifier(column).casefold() == identifier(name).casefold())
     return next((f"; did you mean {quoted(column)}?" for column in same), "")
 
@@ -163,7 +179,7 @@ def _terminal(frame: "pl.DataFrame", name: str) -> tuple[Flags, list[Finding]]:
 
 
 def _episodes(frame: "pl.DataFrame", name: str, terminal: Flags) -> tuple[Ints, list[Finding]]:
-    """Without an episode column all rows are one, cut after terminal rows."""
+    """Number episodes; without an episode column, all rows are one episode that terminal rows cut."""
     if name not in frame.columns:
         return number_runs(np.zeros(len(frame)), terminal), []
     labels = frame[name]
@@ -180,7 +196,7 @@ def _episodes(frame: "pl.DataFrame", name: str, terminal: Flags) -> tuple[Ints, 
 
 
 def _cells(frame: "pl.DataFrame", columns: Columns, last: Flags) -> tuple[dict[str, Floats], list[Finding]]:
-    """An episode's last row needs neither an action nor a reward: no step follows."""
+    """Read cells. An episode's last row needs neither an action nor a reward, as no step follows."""
     never = np.zeros(len(frame), dtype=np.bool_)
     read = [name for name in columns.states if name in columns.needed]  # the others are derived
     may_be_empty = dict.fromkeys((*read, *columns.setpoints), never)
@@ -205,21 +221,21 @@ def _disorder(times: Floats, episodes: Ints, name: str) -> list[Finding]:
     return [Finding("problem", "unsorted-times", what, where)]
 
 
-# Transitions: what was seen and done before each step, and what came of it.
+# Transitions: the states and actions before each step, and the states after it.
 
 
 class Transitions(NamedTuple):
-    """n steps, each from a row to the next one of its episode. S states, A actions."""
+    """A table of n steps, each from a row to the next one of its episode; S states, A actions."""
 
     window: Floats
     """[n, history * (S + A)]: states and actions of the row (lag 0), then those of lag 1, and so on.
-    Before an episode's start stand its first observation and actions of 0."""
+    Before an episode's start, the first observation is repeated and actions are 0."""
     next: Floats
     """[n, S]: the states after the step."""
     reward: Floats | None
     """[n]"""
     terminal: Flags
-    """[n]: whether the step led to a terminal state."""
+    """[n]: true if the step led to a terminal state."""
     episode: Ints
     """[n]"""
 
@@ -227,6 +243,7 @@ class Transitions(NamedTuple):
 def make_transitions(
     states: Floats, actions: Floats, rewards: Floats | None, terminal: Flags, episodes: Ints, history: int
 ) -> Transitions:
+    """Make the transitions of a log from its arrays, which are those of `Batch`."""
     rows = np.flatnonzero(~last_rows(episodes))
     return Transitions(
         window=_windows(states, actions, rows, first_rows(episodes)[rows], history),
@@ -238,13 +255,19 @@ def make_transitions(
 
 
 def first_windows(starts: Floats, actions: int, history: int) -> Floats:
-    """Windows [N, H (S + A)] of episodes that begin at these states [N, S], with so many actions."""
+    """Return the windows [N, history * (S + A)] of episodes that begin at `starts` [N, S].
+
+    Args:
+        starts: The first states.
+        actions: The number of actions, A.
+        history: Observations in a window.
+    """
     rows = np.arange(len(starts))
     return _windows(starts, np.zeros((len(starts), actions)), rows, rows, history)
 
 
 def _windows(states: Floats, actions: Floats, rows: Ints, first: Ints, history: int) -> Floats:
-    """Before `first` [n], the row in which an episode begins: that observation repeated, past actions 0."""
+    """Stack lagged rows. Before row `first` [n] its observation is repeated, and actions are 0."""
     width = states.shape[1]
     window = np.empty((len(rows), history, width + actions.shape[1]))
     for lag in range(history):
@@ -254,11 +277,17 @@ def _windows(states: Floats, actions: Floats, rows: Ints, first: Ints, history: 
     return window.reshape(len(rows), -1)
 
 
-# What was aimed at in each row of a log.
+# Setpoints.
 
 
 def setpoint_rows(task: Task, logged: Floats | None, n: int) -> Floats:
-    """[n, S], 0 for states without one; `logged`: [n, P] the columns of the P setpoints that it has."""
+    """Return the setpoint of each state in each row [n, S]; 0 for states without one.
+
+    Args:
+        task: The task whose states have setpoints.
+        logged: The columns of the P setpoints that were logged [n, P].
+        n: The number of rows.
+    """
     columns = iter([] if logged is None else logged.T)
     table = np.zeros((n, len(task.states)))
     for j, name in enumerate(task.state_names):
@@ -268,7 +297,7 @@ def setpoint_rows(task: Task, logged: Floats | None, n: int) -> Floats:
 
 
 def usual_setpoints(task: Task, logged: Floats | None) -> dict[str, float]:
-    """The medians of those that are columns of the log, by state."""
+    """Return the median of each setpoint that is a column of the log, by state."""
     names = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
     medians = [] if logged is None else np.median(logged, axis=0).tolist()
     return dict(zip(names, medians, strict=True))

@@ -1,4 +1,4 @@
-"""A log of random actions in a Gymnasium environment, for trying things out."""
+"""A log of random actions in a Gymnasium environment can be recorded for trying things out."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,19 @@ if TYPE_CHECKING:
 
 
 def record(environment: str, steps: int, seed: int) -> "pl.DataFrame":
-    """Columns obs_0, …, action_0, …, reward, terminal and episode; a row for each observation."""
+    """Record random actions in an environment.
+
+    Args:
+        environment: The id of a Gymnasium environment.
+        steps: The number of steps to take.
+        seed: The seed of the environment and of the actions.
+
+    Returns:
+        A row for each observation, with columns obs_0, …, action_0, …, reward, terminal and episode.
+
+    Raises:
+        ClearloopError: There is no such environment, or its spaces are not vectors of numbers.
+    """
     import gymnasium
     import polars as pl
 
@@ -20,7 +32,7 @@ def record(environment: str, steps: int, seed: int) -> "pl.DataFrame":
         env: gymnasium.Env[Any, Any] = gymnasium.make(environment)
     except (gymnasium.error.Error, ImportError, ValueError, TypeError) as error:
         said = " ".join(str(error).split())
-        raise ClearloopError(f"{environment}: no such Gymnasium environment here: {said}") from error
+        raise ClearloopError(f"{environment}: there is no such Gymnasium environment here: {said}") from error
     try:
         _check_spaces(environment, env.observation_space, env.action_space)
         env.action_space.seed(seed)
@@ -38,7 +50,7 @@ def _check_spaces(environment: str, seen: Any, done: Any) -> None:
     if not isinstance(done, Discrete) and (not isinstance(done, Box) or len(done.shape) != 1):
         raise ClearloopError(f"{environment}: takes {done}; expected numbers (a Box), or a choice (Discrete)")
     if isinstance(done, Box) and not np.isfinite([done.low, done.high]).all():
-        raise ClearloopError(f"{environment}: its actions have no limits to draw them between")
+        raise ClearloopError(f"{environment}: its actions have no limits to draw random ones between")
 
 
 def _rows(env: Any, steps: int, seed: int) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
-"""Rows that are `dt` apart, from a log with jitter and gaps, by the rule of the task's [sampling] table.
+"""A log with jitter and gaps is resampled to rows that are `dt` apart, as the [sampling] table says.
 
-A gap begins a new episode. Within one, rows are laid on a grid of `dt` that begins with its first row: states
-by linear interpolation; what is set or comes from outside as it was in the middle of the step, or, where
-several rows fall into one step, actions by their mean over it. A terminal row comes to the next point.
+A gap begins a new episode. Within an episode, rows are put on a grid of `dt` that begins with the first row.
+States are interpolated linearly. Actions, setpoints and external states are taken from the middle of the
+step; where several rows fall into one step, actions are averaged over it. A terminal row goes to the next
+point of the grid.
 """
 
 from dataclasses import replace
@@ -16,16 +17,17 @@ from clearloop.data.log import Log, first_rows, last_rows, number_runs
 from clearloop.numbers import counted, percent, rough_percent
 from clearloop.task import Task
 
-# Whether rows came at an even pace, and at the task's own.
+# The checks: do rows come at an even pace, and at the task's?
 
 _TOLERANCE = 0.2  # of a step; clocks that count in milliseconds jitter by a tenth at 100 Hz
 MOST_UNEVEN = 0.01  # share of steps
 
 
 def check_sampling(times: Floats | None, episodes: Ints, dt: float) -> list[Finding]:
+    """Compare the times of rows [rows], in seconds, with the task's `dt`."""
     if times is None:
         return [Finding("note", "no-times", f"no column tells the time: dt = {dt:g} s is taken on trust")]
-    with np.errstate(over="ignore"):  # times that far apart are no times
+    with np.errstate(over="ignore"):  # such times cannot be right, and are left out
         steps = np.diff(times)[~last_rows(episodes)[:-1]]
     forward = steps[(steps > 0) & np.isfinite(steps)]
     findings = standstill(int(np.count_nonzero(steps == 0)))
@@ -36,10 +38,12 @@ def check_sampling(times: Floats | None, episodes: Ints, dt: float) -> list[Find
 
 
 def median(steps: Floats) -> float:
-    return 2 * float(np.median(steps / 2))  # of halves: the mean of two huge ones would overflow
+    """Return the median, without an overflow for huge numbers."""
+    return 2 * float(np.median(steps / 2))
 
 
 def standstill(count: int) -> list[Finding]:
+    """Warn of rows that have the time of the row before."""
     if not count:
         return []
     message = f"{count:,} rows have the time of the row before; drop them if they repeat it"
@@ -47,6 +51,7 @@ def standstill(count: int) -> list[Finding]:
 
 
 def pace(usual: float, dt: float) -> list[Finding]:
+    """Warn if the usual interval between rows is not `dt`."""
     if abs(usual - dt) <= _TOLERANCE * dt:
         return []
     interval = f"rows are {usual:g} s apart{multiple(usual, dt)}"
@@ -55,7 +60,7 @@ def pace(usual: float, dt: float) -> list[Finding]:
 
 
 def multiple(usual: float, dt: float) -> str:
-    """` (10 dt)` where one is a whole multiple of the other."""
+    """Return ` (10 dt)` or ` (dt/10)` if one interval is a whole multiple of the other; else nothing."""
     for factor, said in ((usual / dt, "{} dt"), (dt / usual, "dt/{}")):
         if 1.5 < factor < 1e6 and abs(factor - round(factor)) <= _TOLERANCE * factor / 10:
             return f" ({said.format(f'{round(factor):,}')})"
@@ -64,7 +69,7 @@ def multiple(usual: float, dt: float) -> str:
 
 def _advice(usual: float, dt: float) -> str:
     if abs(usual - 1000 * dt) <= _TOLERANCE * 1000 * dt:
-        return 'the times seem to be in milliseconds: say time_unit = "ms" in [sampling]'
+        return 'the times seem to be in milliseconds: write time_unit = "ms" in [sampling]'
     if usual > dt:
         return "correct dt: what happened between rows is not in the log"
     return "correct dt, or let [sampling] resample the log"
@@ -85,13 +90,15 @@ def _unevenness(steps: Floats, usual: float) -> list[Finding]:
     return [Finding("warning" if share > MOST_UNEVEN else "note", "uneven-sampling", message, numbers)]
 
 
-REGULAR = 0.01  # of dt: what is closer to the grid is on it
+# The resampling.
+
+REGULAR = 0.01  # of dt: a row that is closer to the grid is on it
 USUAL_GAP = 5  # steps
 COARSE = 0.1  # share of rows with the time of the row before, above which the clock is useless
 
 
 def resample(task: Task, log: Log) -> Log:
-    """The log itself if there is nothing to do, or nothing to go by."""
+    """Put a log on the task's grid; return it as it is if the task does not ask for it, or has no times."""
     times = log.times
     if task.sampling is None or times is None or log.problems:
         return log
@@ -116,12 +123,12 @@ def _split(log: Log, times: Floats, gap: float) -> tuple[Log, int]:
 
 
 class Grid(NamedTuple):
-    """Points of time in which rows are wanted, and where they lie among the logged ones."""
+    """The points in time at which rows are wanted."""
 
     episodes: Ints
     """[points]"""
     times: Floats
-    """[points], since the episode's first row."""
+    """[points], seconds since the episode's first row."""
     first: Ints
     """[points], the first row of the episode."""
     last: Ints
@@ -138,7 +145,7 @@ def _on_grid(task: Task, log: Log, times: Floats, steps: Floats, done: list[Find
     axis = begin[log.episodes] + since
 
     def row_at(times: Floats) -> Ints:
-        """[points]: the last row that is not after these times."""
+        """Return the last row that is not after these times [points]."""
         found = np.searchsorted(axis, begin[grid.episodes] + times + 1e-6 * dt, side="right") - 1
         return np.clip(found, grid.first, grid.last)
 
@@ -180,7 +187,7 @@ def _grid(since: Floats, episodes: Ints, terminal: Flags, dt: float) -> Grid:
 
 
 def _means(actions: Floats, since: Floats, grid: Grid, here: Ints, there: Ints, dt: float) -> Floats:
-    """[points, A]: over the step from each point, of actions that hold from row to row."""
+    """Average actions that hold from row to row over the step from each point [points, A]."""
     empty = np.asarray(np.isnan(actions).any(axis=1))  # an episode's last row needs no action
     held = np.where(empty[:, None], np.roll(actions, 1, axis=0), actions)
     spans = np.maximum(np.diff(since), 0.0)[:, None]  # negative where the next episode begins
@@ -190,13 +197,15 @@ def _means(actions: Floats, since: Floats, grid: Grid, here: Ints, there: Ints, 
         return area[rows] + held[rows] * (times - since[rows])[:, None]
 
     means = (until(there, grid.times + dt) - until(here, grid.times)) / dt
-    means = np.clip(means, np.nanmin(actions, axis=0), np.nanmax(actions, axis=0))  # rounding is no news
+    means = np.clip(
+        means, np.nanmin(actions, axis=0), np.nanmax(actions, axis=0)
+    )  # rounding must not exceed the extremes
     means[last_rows(grid.episodes) & empty[grid.last]] = np.nan
     return means
 
 
 def in_unit(times: Floats, unit: float) -> Floats:
-    """Seconds as a file has them, so that reading it gives the same seconds."""
+    """Convert seconds to the unit of a file's time column, so that reading gives the same seconds."""
     if unit == 1.0:
         return times
     values = times / unit

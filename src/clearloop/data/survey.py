@@ -1,4 +1,4 @@
-"""The columns of a log that nobody has explained yet: what can be seen by looking."""
+"""A survey of a log whose columns nobody has explained yet: what each looks like, and what it may be for."""
 
 import math
 import re
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_ROWS = 1_000_000  # that are looked at
-_MOST_STEPS = 1_000  # from the smallest to the largest whole number, up to which they are worth a word
-HOLDS = 0.1  # share of rows with a new value, up to which a signal is held for many rows at a time
+_MOST_STEPS = 1_000  # between the smallest and the largest whole number, up to which they count as steps
+HOLDS = 0.1  # share of rows with a new value, up to which a signal counts as held
 
 _Kind = Literal["number", "date", "text", "empty"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
+    """A column of a log, and what can be seen by looking at it."""
+
     name: str
     kind: _Kind
     values: Floats
-    """[rows], NaN where there is none; seconds for dates."""
+    """[rows], NaN where there is no number; seconds for dates."""
     low: float
     high: float
     changes: float
@@ -38,20 +40,22 @@ class Column:
 
     @property
     def header(self) -> Header:
+        """The name, split into name and unit."""
         return split_header(self.name)
 
     @property
     def constant(self) -> bool:
+        """True if there is only one value."""
         return self.low == self.high
 
     @property
     def held(self) -> bool:
-        """Steps, and long stretches in which nothing changes."""
+        """True if the signal moves in steps, with long stretches in which it does not change."""
         return not self.constant and self.changes <= HOLDS
 
     @property
     def step(self) -> float | None:
-        """Between values, where there are only two, or only whole numbers, and not many."""
+        """The distance between values, if there are only two or only a few whole numbers; else None."""
         if self.distinct == 2:
             return self.high - self.low
         whole = bool(np.all(self.values[np.isfinite(self.values)] % 1 == 0))
@@ -59,19 +63,20 @@ class Column:
 
     @property
     def rising(self) -> bool:
-        """From row to row, but for some that begin anew."""
+        """True if values rise from row to row, but for a few rows that begin anew."""
         steps = np.diff(self.values)
         return len(steps) > 0 and float((steps > 0).mean()) > 0.9
 
     @property
     def range(self) -> str:
-        """`0 … 100`, or `23`."""
+        """The range in words: `0 … 100`, or `23`."""
         if self.kind in ("text", "empty"):
             return self.kind
         return f"{self.low:.4g}" if self.constant else f"{self.low:.4g} … {self.high:.4g}"
 
 
 def survey(frame: "pl.DataFrame") -> tuple[Column, ...]:
+    """Look at each column of a log."""
     return tuple(_column(frame[name]) for name in frame.head(_MOST_ROWS).columns)
 
 
@@ -100,7 +105,7 @@ def _values(column: "pl.Series") -> tuple[_Kind, Floats]:
     return "text", values
 
 
-# What each column of a log may be for, guessed from its name, its unit and its course; with the reason.
+# Roles: what each column may be for, guessed from its name, its unit and its course.
 
 Role = Literal["time", "episode", "reward", "terminal", "state", "action", "setpoint", "external", "ignored"]
 
@@ -142,20 +147,23 @@ _DEVICES = (
 )
 ACTIONS = dict.fromkeys(_DEVICES.split(), 2)
 ACTIONS |= {"u": 4, "action": 4, "actions": 4, "manipulated": 4, "input": 3, "actuator": 3}
-"""Words, and how much each says."""
+"""Words in the names of actions, and how strongly each points to an action."""
 
 
 @dataclass(frozen=True)
 class Guess:
+    """The role that a column seems to have."""
+
     column: Column
     role: Role
     why: str
+    """The reason, for people."""
     of: Column | None = None
-    """The state that a setpoint is for."""
+    """The state that a setpoint belongs to; None for other roles."""
 
 
 def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
-    """In the order of the columns."""
+    """Guess the role of each column; the guesses are in the order of the columns."""
     guesses: dict[str, Guess] = {}
 
     def take(column: Column | None, role: Role, why: str, of: Column | None = None) -> None:
@@ -173,14 +181,14 @@ def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
         take(column, "action", why)
     for column in left():
         if _action_score(column) >= 2 and column not in setpoints:
-            take(column, "ignored", "like an action, but another one is more so")
+            take(column, "ignored", "like an action, but another column is more so")
     states = [column for column in left() if column not in setpoints and not column.constant]
     for column in setpoints:
         of = _state_of(column, states)
         why = (
             f"named like a setpoint{' and constant' * column.constant}{', held between steps' * column.held}"
         )
-        take(column, "setpoint" if of else "ignored", why + ("" if of else "; of which state?"), of)
+        take(column, "setpoint" if of else "ignored", why + ("" if of else "; but of which state?"), of)
     for column in left():
         constant = "never changes"
         take(column, "ignored" if column.constant else "state", constant if column.constant else "measured")
@@ -188,7 +196,7 @@ def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
 
 
 def words(column: Column) -> set[str]:
-    """`plantInput_1` has plant, input and 1."""
+    """Return the words of a column's name: `plantInput_1` has plant, input and 1."""
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", column.header.name)
     return {word.casefold() for word in re.findall(r"[^\W\d_]+|\d+", apart)}
 
@@ -204,7 +212,7 @@ def _time(columns: Sequence[Column]) -> tuple[Column | None, Role, str]:
 
 
 def _plain(column: Column) -> tuple[Column | None, Role, str]:
-    """What a name or an emptiness says at once."""
+    """Guess a role from the name and the type of the cells alone; no column if they do not tell."""
     named = words(column)
     if column.kind in ("text", "empty", "date"):
         role: Role = "episode" if named & _EPISODES and column.kind == "text" else "ignored"
@@ -216,9 +224,9 @@ def _plain(column: Column) -> tuple[Column | None, Role, str]:
     if "reward" in named:
         return column, "reward", "named like one"
     if named & NO_USE:
-        return column, "ignored", "named like what a controller need not see"
+        return column, "ignored", "named like something that a controller need not see"
     if named & _OUTSIDE:
-        return column, "external", "named like what comes from outside"
+        return column, "external", "named like something that comes from outside"
     return None, "ignored", ""
 
 
@@ -227,7 +235,7 @@ def _is_setpoint(column: Column) -> bool:
 
 
 def _actions(columns: Sequence[Column]) -> list[tuple[Column, str]]:
-    """The one that looks most like an action, and its siblings with other numbers."""
+    """Return the column that looks most like an action, and its siblings with other numbers."""
     scores = {column.name: _action_score(column) for column in columns}
     best = max(scores.values(), default=0)
     if best < 2:
@@ -251,7 +259,7 @@ def _action_reason(column: Column) -> str:
 
 
 def _state_of(setpoint: Column, states: Sequence[Column]) -> Column | None:
-    """The state that shares most words, and the unit; where nothing tells, the only one there is."""
+    """Return the state that shares most words and the unit with a setpoint, or the only state."""
     bare = words(setpoint) - SETPOINTS - {"set", "point"}
 
     def score(state: Column) -> float:
@@ -265,17 +273,17 @@ def _state_of(setpoint: Column, states: Sequence[Column]) -> Column | None:
     return best
 
 
-# How fast a log was sampled, and how fast its signals are.
+# Time scales: how fast a log was sampled, and how fast its signals are.
 
 _NEARLY = 0.75
 FORGOTTEN = math.exp(-1)
 MOST_TIMING_ROWS = 50_000  # for the time scale
 EPOCHS = {"ns": 1e17, "us": 1e14, "ms": 1e11}
-"""Times beyond these count from 1970, in that unit."""
+"""Times beyond these numbers count from 1970, in that unit."""
 
 
 def time_unit(column: Column) -> str:
-    """Of a time column with numbers: what its header says, or what its size gives away; else seconds."""
+    """Return the unit of a time column, from its header or from the size of its numbers; else seconds."""
     if column.kind == "date":
         return "s"
     if column.header.unit in SECONDS:
@@ -284,13 +292,13 @@ def time_unit(column: Column) -> str:
 
 
 def intervals(times: Floats) -> Floats:
-    """Seconds between rows, without those that go back."""
+    """Return the intervals between rows, without those that go back."""
     steps = np.diff(times)
     return steps[(steps > 0) & np.isfinite(steps)]
 
 
 def sensible(value: float, tolerance: float = 0.02) -> float:
-    """The number with the fewest digits that is nearly this one: 0.01 for 0.01007."""
+    """Return the number with the fewest digits that is within a tolerance: 0.01 for 0.01007."""
     if value == 0 or not math.isfinite(value):
         return value
     for digits in range(1, 15):
@@ -301,7 +309,7 @@ def sensible(value: float, tolerance: float = 0.02) -> float:
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
-    """Limits of few digits around what was seen; the same in both directions if that is nearly so."""
+    """Return limits of few digits around a range; symmetric ones if the range is nearly symmetric."""
     if low < 0 < high and _NEARLY * max(-low, high) <= min(-low, high):
         low, high = -max(-low, high), max(-low, high)
     unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-300))) / 10
@@ -310,7 +318,7 @@ def outward(low: float, high: float) -> tuple[float, float]:
 
 
 def memory(signals: Sequence[Floats]) -> float:
-    """Rows after which signals are no longer like themselves (autocorrelation below 1/e); of the slowest."""
+    """Return the rows after which the autocorrelation of the slowest signal is below 1/e."""
     return max((_memory(values[:MOST_TIMING_ROWS]) for values in signals), default=0.0)
 
 

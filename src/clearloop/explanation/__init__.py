@@ -1,4 +1,4 @@
-"""How the actions of a log were chosen: at random, or by a law; and the law as a controller."""
+"""An explanation says how the actions of a log were chosen: at random, or by a law that it gives."""
 
 from clearloop.explanation.explanation import Account, Explanation, Law, explain
 

@@ -1,4 +1,4 @@
-"""How the actions of a log were chosen: at random, or by a law, and by which (`clearloop data explain`)."""
+"""`clearloop data explain` finds out how the actions of a log were chosen: at random, or by which law."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from clearloop.arrays import Floats
 from clearloop.controllers import PID, Controller, Equation, Linear
 from clearloop.controllers.pid import Loop, Loops
 from clearloop.data import Batch
-from clearloop.data.excitation import DETERMINED
+from clearloop.data.excitation import DETERMINED, is_constant
 from clearloop.errors import ClearloopError
 from clearloop.explanation.fitting import PARTS, ROUNDING, FitTarget, fit, make_target, parts_of, price
 from clearloop.explanation.signals import Regressor, Signals, Structure
@@ -21,35 +21,36 @@ from clearloop.numbers import careful_percent, counted, significant
 from clearloop.task import Task
 from clearloop.task.tables import MOST_STEPS_BACK
 
-# A law with its gains, and how much of the action it explains: of what was logged, in time held out.
+# Laws with their gains, and the share of the action that each explains in held-out time.
 
 _NAMES = {"": "linear", "i": "PI", "d": "PD", "di": "PID"}
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Eq. (a) of `structure.py`, in units of the log and seconds."""
+    """A law that may have chosen an action: Eq. (a) of `signals.py`, in units of the log and seconds."""
 
     structure: Structure
     terms: tuple[Regressor, ...]
     gains: Floats
-    """[k]"""
+    """[k] the gain of each term"""
     errors: Floats
-    """[k] standard errors of the gains, from laws of parts of the log"""
+    """[k] the standard errors of the gains, from laws of parts of the log"""
     windows: dict[str, int]
-    """rows that the sum of a state runs over; 0: all since the episode's start"""
+    """the rows that the sum of a state runs over; 0: all since the episode's start"""
     constant: float
-    """0 where there is none; with sums since the start, each episode may have its own"""
+    """0 if there is none; with sums since the start, each episode may have its own"""
     explained: float
-    """share of the action's variance, in held-out time, what is at limits included"""
+    """the share of the action's variance that the law explains in held-out time, rows at limits included"""
 
     @property
     def kind(self) -> str:
-        """`linear`, `PI`, `PD`, `PID` or `equation`."""
+        """The kind of law: `linear`, `PI`, `PD`, `PID` or `equation`."""
         return kind_of(self.terms)
 
 
 def kind_of(terms: tuple[Regressor, ...]) -> str:
+    """Return the kind of a law with these terms: `linear`, `PI`, `PD`, `PID` or `equation`."""
     kinds = {term.kind for term in terms}
     if "formula" in kinds:
         return "equation"
@@ -57,7 +58,11 @@ def kind_of(terms: tuple[Regressor, ...]) -> str:
 
 
 def find_law(signals: Signals, target: FitTarget, candidate: LawCandidate) -> tuple[Law, Floats]:
-    """With gains from all rows; and [n] what it asks for, within limits. A constant must be worth it."""
+    """Fit a candidate to all rows; a constant is kept only if it explains enough.
+
+    Returns:
+        The law, and the action that it asks for in each row [n], within limits.
+    """
     laws = [_fitted(signals, target, candidate, constant) for constant in _constants(candidate.structure)]
     worth = 1 + price(int(np.count_nonzero(signals.chosen)))
     enough = worth * (1 - laws[0][0].explained) + ROUNDING
@@ -89,7 +94,7 @@ def _fitted(
         structure=structure,
         terms=terms,
         gains=law.gains,
-        # The jackknife over parts in time, which knows how much neighbouring rows repeat.
+        # The jackknife over parts in time, which takes into account that neighbouring rows are alike.
         errors=np.sqrt((PARTS - 1) * np.var(gains, axis=0)),
         windows=_windows(candidate, signals.task.state_names),
         constant=0.0 if structure.continued else float(law.constants[0]),
@@ -109,13 +114,13 @@ def _explained(values: Floats, predicted: Floats) -> float:
     return 1 - left / spread if spread else 1.0
 
 
-# Laws in words and numbers that people compare with their own.
+# Laws in words, and in numbers that people can compare with those of their controllers.
 
 _DIGITS = 4
 
 
 def formula(law: Law) -> str:
-    """`6*theta + 1.8*rate(theta)`."""
+    """Write a law as a formula: `6*theta + 1.8*rate(theta)`."""
     lag = f"[t-{law.structure.delay}]" if law.structure.delay else ""
     products = [
         f"{gain:.{_DIGITS}g}*{name_of(term)}{lag}" for term, gain in zip(law.terms, law.gains, strict=True)
@@ -125,7 +130,7 @@ def formula(law: Law) -> str:
 
 
 def name_of(term: Regressor) -> str:
-    """`rate(theta)`."""
+    """Write a term: `rate(theta)`."""
     if term.kind == "sum":
         return f"integral({term.state})"
     if term.kind == "rate":
@@ -134,7 +139,7 @@ def name_of(term: Regressor) -> str:
 
 
 class StandardForm(NamedTuple):
-    """Kp (e + ∫e / Ti + Td ė) on e = setpoint − state; times in seconds, None where there is no such term."""
+    """A PID law Kp (e + ∫e / Ti + Td ė) of e = setpoint − state; Ti and Td in seconds, None if not there."""
 
     state: str
     kp: float
@@ -148,7 +153,7 @@ class StandardForm(NamedTuple):
 
 
 def standard_forms(law: Law) -> Iterator[StandardForm]:
-    """Of the states whose value, and integral or rate, are in the law."""
+    """Yield the PID laws in a law: of each state whose value, and integral or rate, it reads."""
     gains = {(term.kind, term.state): float(gain) for term, gain in zip(law.terms, law.gains, strict=True)}
     for (kind, state), kp in gains.items():
         ki, kd = gains.get(("sum", state)), gains.get(("rate", state))
@@ -157,7 +162,7 @@ def standard_forms(law: Law) -> Iterator[StandardForm]:
 
 
 def notes(law: Law, dt: float) -> Iterator[str]:
-    """What the formula leaves open."""
+    """Yield what the formula of a law does not say: filters, windows and delays."""
     form, kinds = law.structure, {term.kind for term in law.terms}
     if "rate" in kinds:
         of = "value - setpoint" if form.of_error else "the value alone"
@@ -174,7 +179,7 @@ def notes(law: Law, dt: float) -> Iterator[str]:
 
 
 def time_constant_of(pole: float, dt: float) -> float:
-    """The time constant of a filter, τ = a dt / (1 − a): backward Euler."""
+    """Return the time constant of a filter, τ = a dt / (1 − a): backward Euler."""
     return pole * dt / (1 - pole)
 
 
@@ -184,53 +189,58 @@ def _span(law: Law, dt: float) -> str:
     return "over " + ", ".join(f"{rows * dt:.3g} s ({name})" for name, rows in law.windows.items())
 
 
-# How one action was chosen, as the log tells it, and whether that leaves something to learn from.
+# The account of one action: how it was chosen, and whether that leaves something to learn from.
 
 Chosen = Literal["law", "random", "planned", "constant"]
-RANDOM = 0.05  # of an action: what a law explains of chance is less
-ADDS = 0.05  # of what an action's own past leaves: what a law must explain of it
-_CERTAIN = 1e-6  # of an action: a law that leaves less needs no other proof
+RANDOM = 0.05  # share of a random action that a law may explain by chance
+ADDS = 0.05  # share that a law must explain of what the action's own past leaves
+_CERTAIN = 1e-6  # share of an action: a law that leaves less needs no other proof
 
 
 @dataclass(frozen=True, eq=False)
 class Account:
+    """The account of how one action was chosen."""
+
     action: str
     law: Law
-    """the best that was found, whether or not it is believed"""
+    """the best law that was found, whether or not it is believed"""
     past: Past
     mean: float
-    """of the action"""
+    """the mean of the action"""
     saturated: float
-    """share of the rows at a limit"""
+    """the share of the rows at a limit"""
     tried: tuple[tuple[str, float], ...]
-    """kinds of law, and the share that the best of each explains"""
+    """the kinds of law that were tried, and the share that the best of each explains; none if constant"""
     dt: float
 
     @property
     def chosen(self) -> Chosen:
-        """By a law of the states; at random; or planned: held or drifting, whatever the states."""
-        left = 1 - self.law.explained
-        if left <= _CERTAIN:
-            return "law" if self.law.terms else "constant"
+        """The way in which the action was chosen; planned: held or drifting, whatever the states are."""
+        if not self.tried:
+            return "constant"
+        if self.law.terms and 1 - self.law.explained <= _CERTAIN:
+            return "law"
         if not self.law.terms or self.law.explained < RANDOM or self.past.added < ADDS:
             return "planned" if self.past.explained >= 0.5 else "random"
         return "law"
 
     @property
     def independent(self) -> float:
-        """Share of the action's variance that is not from a law."""
+        """The share of the action's variance that does not come from a law."""
         return max(0.0, 1 - self.law.explained) if self.chosen == "law" else float(self.chosen != "constant")
 
     @property
     def enough(self) -> bool:
-        """Whether the action varies enough beside the law to tell what it does."""
+        """True if the action varies enough apart from the law to tell what it does."""
         return self.independent >= 1 - DETERMINED
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """One sentence that says how the action was chosen."""
         name, law = self.action, self.law
         if self.chosen == "constant":
+            if law.explained < 1:
+                return f"{name} is {law.constant:.6g}, except in the first or last rows of an episode."
             return f"{name} never changes: it is always {law.constant:.6g}."
         if self.chosen == "law":
             kind = f"An {law.kind}" if law.kind == "equation" else f"A {law.kind} law"
@@ -240,38 +250,38 @@ class Account:
             return f"The actions look random: no law explains more than {careful_percent(best)} of {name}."
         return (
             "The actions look random and held, or planned: no law of the states adds to what "
-            f"the actions before already tell of {name} ({careful_percent(self.past.explained)})."
+            f"the actions before already tell about {name} ({careful_percent(self.past.explained)})."
         )
 
     @property
     def advice(self) -> str:
-        """Whether it can be learned from."""
+        """One sentence that says whether this action can be learned from."""
         if self.chosen == "constant":
             return f"Nothing tells what {self.action} does: log some minutes in which it varies."
         if self.chosen != "law":
             return f"All of {self.action} varies independently of the states: that is good to learn from."
-        beside = f"Beside the law, {careful_percent(self.independent)} of {self.action} varies by itself: "
+        apart = f"Apart from the law, {careful_percent(self.independent)} of {self.action} varies by itself: "
         if self.enough:
-            return beside + "enough to learn what it does."
-        return beside + "too little to learn what it does; log some minutes with a small random signal added."
+            return apart + "enough to learn what it does."
+        return apart + "too little to learn what it does; log some minutes with a small random signal added."
 
     def gain_rows(self) -> list[tuple[str, str, str]]:
-        """The law's terms, their gains and standard errors, ready for a table."""
+        """Return the law's terms, their gains and standard errors, ready for a table."""
         numbers = zip(self.law.terms, self.law.gains, self.law.errors, strict=True)
         return [
             (f"    {name_of(term)}", f"{gain:.{_DIGITS}g}", f"{error:.2g}") for term, gain, error in numbers
         ]
 
     def loops(self) -> list[StandardForm]:
-        """The parts of a law that are PID-like, in standard form."""
+        """Return the PID laws in the law, in standard form."""
         return list(standard_forms(self.law)) if self.chosen == "law" else []
 
     def notes(self) -> list[str]:
-        """What the law's formula leaves open."""
+        """Return what the law's formula does not say: filters, windows and delays."""
         return list(notes(self.law, self.dt)) if self.chosen == "law" else []
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the account as JSON values."""
         return {
             "verdict": self.verdict,
             "advice": self.advice,
@@ -307,30 +317,31 @@ class Account:
 
 # Laws as controller files.
 #
-# A file of kind `pid` holds sums and plain derivatives of errors. What it cannot hold is written so that it
-# reads its own past actions: with z for a step back, D = (1 − a z) and S = (1 − z) where there are a filter
-# and sums, Eq. (a) of `structure.py` times D S is
+# A file of kind `pid` holds sums and plain derivatives of errors. A law that it cannot hold is written so
+# that it reads its own past actions: with z for a step back, D = (1 − a z) where there is a filter, and
+# S = (1 − z) where there are sums, Eq. (a) of `signals.py` times D S is
 #
 # (b)  D S action = Σ zᵈ (Kp D S + Ki dt D + Kd (1 − a) (1 − z) S / dt) x + D(1) S(1) c.
 #
 # Before the start, actions are 0 and the first observation is repeated. A filter soon forgets that it began
-# there; sums never would, so that their first steps are by Eq. (a) itself. The setpoint is the present one at
-# all lags, so that after a change of it Eq. (b) takes the filter's time, or the sums', to agree with Eq. (a).
+# there; sums never would, so their first steps are those of Eq. (a) itself. The setpoint is the present one
+# at all lags; after it changes, Eq. (b) agrees with Eq. (a) again after the time of the filter or the sums.
 
 WRITTEN_DIGITS = 6
-RECURSIVE_DIGITS = 12  # a small difference of large gains is what counts there
+RECURSIVE_DIGITS = 12  # such a law depends on small differences of large gains
 
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """constant + Σ gain · formula."""
+    """A sum constant + Σ gain · formula."""
 
     constant: float
     gains: dict[str, float]
-    """of formulas; all are names where the controller can be linear"""
+    """the gain of each formula"""
 
     @property
     def linear(self) -> bool:
+        """True if a linear controller can hold the sum: no constant, and only names as formulas."""
         return not self.constant and bool(self.gains) and all(_is_variable(text) for text in self.gains)
 
     def __str__(self) -> str:
@@ -341,17 +352,20 @@ class WeightedSum:
 
 @dataclass(frozen=True)
 class Restarted:
-    """A sum that begins with another one: while no action has been taken so long ago.
+    """A weighted sum that replaces another one once `steps` actions have been taken.
 
-    Before the start actions were 0, and what is seen first was seen. An action may be 0 later, too, at a
-    limit for example, but then the states that are added up move.
+    Before the start, the action was 0 and the summed states did not change. The action may be 0 later, too,
+    for example at a limit, but then the summed states change.
     """
 
     action: str
     states: tuple[str, ...]
+    """the states that are summed"""
     steps: int
     first: WeightedSum
+    """the sum in the first steps"""
     later: WeightedSum
+    """the sum in all later steps"""
 
     def __str__(self) -> str:
         rest = [f"{_lagged(one, self.steps)} == {_lagged(one, self.steps - 1)}" for one in self.states]
@@ -362,7 +376,18 @@ class Restarted:
 def write_law(
     task: Task, laws: Mapping[str, Law | float], longest: int, moving: Sequence[str], name: str
 ) -> Controller:
-    """A law or a constant for each action. `longest`: rows of an episode; `moving`: setpoints that change."""
+    """Write laws as one controller, of the simplest kind that can hold them.
+
+    Args:
+        task: The task whose actions are chosen.
+        laws: A law or a constant for each action.
+        longest: The rows of the longest episode.
+        moving: The states whose setpoint changes in the log.
+        name: What the controller is called.
+
+    Raises:
+        ClearloopError: A law looks back further than a controller file can.
+    """
     loops = {action: _loops(law, task, longest, moving) for action, law in laws.items()}
     if all(loops.values()):
         return PID(name=name, outputs={action: found for action, found in loops.items() if found})
@@ -374,7 +399,7 @@ def write_law(
 
 
 def _loops(law: Law | float, task: Task, longest: int, moving: Sequence[str]) -> Loops | None:
-    """None if a file of kind `pid` cannot hold this law, or need not."""
+    """Return the law as PID loops; None if a file of kind `pid` cannot hold it, or need not."""
     if isinstance(law, float) or law.kind not in ("PI", "PD", "PID"):
         return None
     form = law.structure
@@ -394,7 +419,7 @@ def _loops(law: Law | float, task: Task, longest: int, moving: Sequence[str]) ->
 
 
 def _formula(law: Law | float, task: Task, action: str) -> "WeightedSum | Restarted":
-    """Eq. (b) where the law has a filter or sums, and then its first steps by Eq. (a)."""
+    """Write the law by Eq. (b) if it has a filter or sums, and its first steps by Eq. (a)."""
     if isinstance(law, float):
         return WeightedSum(_short(law), {})
     dt, kinds = task.dt, {term.kind for term in law.terms}
@@ -430,10 +455,12 @@ def _rounded(constant: float, gains: Mapping[str, float], digits: int) -> Weight
 
 
 def _add(gains: dict[str, float], term: Regressor, taps: Floats, delay: int) -> None:
-    """Each tap of a filter at its lag."""
+    """Add each tap of a filter to the gain of its lag."""
     for lag, gain in enumerate(taps, delay):
         if lag > MOST_STEPS_BACK and gain:
-            raise ClearloopError(f"the law looks back {lag:,} steps: more than a controller file can hold")
+            raise ClearloopError(
+                f"the law looks back {lag:,} steps, which is more than a controller file can hold"
+            )
         setpoint = term.kind == "setpoint"
         name = str(Variable(term.state, part="setpoint")) if setpoint else _lagged(term.state, lag)
         gains[name] = gains.get(name, 0.0) + float(gain)
@@ -446,7 +473,7 @@ def _lagged(formula: str, lag: int) -> str:
 
 
 def _box(window: int) -> Floats:
-    """Taps of the sum over a window times (1 − z): 1 − zᵂ; of the sum since the start: 1."""
+    """Return the taps of the sum over a window times (1 − z), 1 − zᵂ; of the sum since the start, 1."""
     taps = np.zeros(window + 1)
     taps[0], taps[-1] = 1.0, -1.0 if window else 1.0
     return taps
@@ -460,28 +487,37 @@ def _short(number: float, digits: int = WRITTEN_DIGITS) -> float:
     return significant(number, digits) + 0.0  # no -0.0
 
 
-_NONE = LawCandidate(Structure(), (), 0.0, 1.0, 1.0)  # a law of no terms
-_PLAIN, _MUCH = 0.9, 0.2  # a law that explains this share needs no rest that lasts to be better by that much
+# The explanation.
+
+_NONE = LawCandidate(Structure(), (), 0.0, 1.0, 1.0)  # a law without terms
+_PLAIN, _MUCH = 0.9, 0.2  # a law with ρ = 0 is preferred if it explains this share, and so much more
 _FEWEST = 50  # rows with an action
 _LONGEST_NAME = 200  # characters
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
+    """The answer to how the actions of a batch were chosen."""
+
     task: Task
     accounts: tuple[Account, ...]
-    """of each action"""
+    """an account of each action"""
     moving: tuple[str, ...]
-    """states whose setpoint changes in the log"""
+    """the states whose setpoint changes in the log"""
     longest: int
-    """rows of the longest episode"""
+    """the rows of the longest episode"""
 
     @property
     def verdict(self) -> str:
+        """One sentence for each action."""
         return " ".join(account.verdict for account in self.accounts)
 
     def controller(self) -> Controller:
-        """The laws as one controller; an action without one is held at its mean. An error if none has one."""
+        """Return the laws as one controller; an action without a law is held at its mean.
+
+        Raises:
+            ClearloopError: No action has a law.
+        """
         if not any(account.chosen in ("law", "constant") for account in self.accounts):
             raise ClearloopError(f"there is no law to write: {self.verdict}")
         laws = {a.action: a.law if a.chosen == "law" else a.mean for a in self.accounts}
@@ -490,7 +526,7 @@ class Explanation:
         return write_law(self.task, laws, self.longest, self.moving, name).for_task(self.task)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the explanation as JSON values."""
         return {
             "task": self.task.name,
             "verdict": self.verdict,
@@ -499,7 +535,18 @@ class Explanation:
 
 
 def explain(task: Task, batch: Batch) -> Explanation:
-    """From the batch alone. Every share is of rows that the law was not fitted to."""
+    """Find out from a batch alone how its actions were chosen: at random, or by a law.
+
+    Args:
+        task: What is to be controlled.
+        batch: The log.
+
+    Returns:
+        An account of each action. Every share that it gives is of rows that the law was not fitted to.
+
+    Raises:
+        ClearloopError: The log is too short.
+    """
     signals = Signals.of(task, batch)
     rows = np.count_nonzero(signals.chosen)
     if rows < _FEWEST:
@@ -520,9 +567,11 @@ def explain(task: Task, batch: Batch) -> Explanation:
 
 def _account(signals: Signals, target: FitTarget) -> Account:
     known = target.values[signals.chosen]
-    if not np.ptp(known):
-        law = replace(find_law(signals, target, _NONE)[0], constant=float(known[0]))
-        return Account(target.name, law, Past(1.0, 0.0), float(known[0]), 0.0, (), signals.task.dt)
+    if is_constant(target.values, signals.episodes):
+        levels, counts = np.unique(known, return_counts=True)
+        usual, share = float(levels[counts.argmax()]), float(counts.max() / len(known))
+        law = replace(find_law(signals, target, _NONE)[0], constant=usual, explained=share)
+        return Account(target.name, law, Past(1.0, 0.0), usual, 0.0, (), signals.task.dt)
     trials = Trials(signals, target)
     found = [_NONE, *trials.candidates()]
     law, asked = _best(signals, target, found, trials.rows)
@@ -540,12 +589,10 @@ def _account(signals: Signals, target: FitTarget) -> Account:
 def _best(
     signals: Signals, target: FitTarget, found: Sequence[LawCandidate], rows: int
 ) -> tuple[Law, Floats]:
-    """The law to believe, and [n] what it asks for. `rows`: of the trials."""
+    """Return the law to believe, and the action that it asks for [n]. `rows` are those of the trials."""
     best = simplest(found, rows)
     law, asked = find_law(signals, target, best)
-    if (
-        best.lasting and law.explained < _PLAIN - _MUCH
-    ):  # the rest would be large: is there no law without it?
+    if best.lasting and law.explained < _PLAIN - _MUCH:  # much is left: is a law with ρ = 0 better?
         plain = simplest([replace(one, lasting=0.0, unexplained=one.plain) for one in found], rows)
         again, then = find_law(signals, target, plain)
         if again.explained > max(_PLAIN, law.explained + _MUCH):
@@ -554,7 +601,7 @@ def _best(
 
 
 def _tried(trials: Trials, candidates: Iterable[LawCandidate]) -> tuple[tuple[str, float], ...]:
-    """The share that the best law of each kind explains, in the rows of the trials."""
+    """Return the share that the best law of each kind explains, in the rows of the trials."""
     whole = LawCandidate(Structure(), tuple(Structure().terms(trials.signals)), 0.0, 1.0, 1.0)
     kinds: dict[str, list[LawCandidate]] = {"linear": [whole]}
     for candidate in candidates:

@@ -1,10 +1,11 @@
-"""Least squares judged on held-out time: every episode is cut in parts, and each part is predicted by a law
-that was fitted to the others. All that this needs of the rows is sums of products, so that thousands of sets
-of terms can be tried.
+"""Laws are fitted by least squares and judged on held-out time.
 
-What is added to a law's action may last: a signal that is held for a while, or drifts. It moves the plant,
-and the plant's states then seem to explain it. So the rest is taken as v[t] = ρ v[t-1] + w[t], and laws are
-compared by w: by what is new in the action and not from the law (Cochrane and Orcutt 1949).
+Every episode is cut into parts, and each part is predicted by a law that was fitted to the others. This needs
+only sums of products over the rows, so that thousands of sets of terms can be tried.
+
+A signal that is added to a law's action may last: it is held for a while, or drifts. It moves the plant, and
+the plant's states then seem to explain it. So the rest v, which does not come from the law, is modelled as
+v[t] = ρ v[t-1] + w[t], and laws are compared by w, what is new in it (Cochrane and Orcutt 1949).
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,67 +19,71 @@ from clearloop.explanation.signals import Signals
 
 PARTS = 5
 LASTING = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.999)  # values of ρ
-_DOUBT = 1.02  # on what is left, where ρ is not 0: other gains with another ρ often do nearly as well
-_NEGLIGIBLE = 0.002  # of the unexplained
-_MOST_TERMS = 12  # of which every choice is tried
+_DOUBT = 1.02  # factor on what is left if ρ is not 0: other gains with another ρ often do nearly as well
+_NEGLIGIBLE = 0.002  # share of the unexplained
+_MOST_TERMS = 12  # up to which every choice of terms is tried
 ROUNDING = 1e-9  # of the variance, or of the range
 _COLLINEAR = 1e-5  # of the largest variance: directions in which terms hardly differ are not used
 
 
 def price(rows: int, lasting: float = 0.0) -> float:
-    """How much more may be left unexplained, as a share of it, without a number: negligible, or by chance.
+    """Return the share of the unexplained that a further number in a law must explain.
 
-    A number without meaning explains ln(n) / n of what is left at the most (Schwarz 1978); twice is safe.
-    Where the rest lasts, its rho is a guess, and numbers make up for that: they must explain more.
+    A number without meaning explains at most ln(n) / n of what is left (Schwarz 1978); twice that is safe.
+    Where the rest lasts, its ρ is a guess that numbers can make up for, so they must explain more.
+
+    Args:
+        rows: The number of rows, n.
+        lasting: ρ of the rest.
     """
     return max(_DOUBT - 1 if lasting else _NEGLIGIBLE, 2 * float(np.log(rows)) / rows)
 
 
 def parts_of(signals: Signals) -> Ints:
-    """[n] the part in time, 0 to 4, of each row; shifted from episode to episode, for short ones."""
+    """Return the part in time of each row [n], 0 to 4; it is shifted from episode to episode."""
     length = np.bincount(signals.episodes)[signals.episodes]
     return np.asarray((PARTS * signals.age // length + signals.episodes) % PARTS)
 
 
 def by_part(rows: Ints, signals: Signals) -> tuple[Ints, Ints]:
-    """Rows, those of a part together, and [F] where each part ends."""
+    """Sort rows by their part; return them, and where each part ends [F]."""
     parts = parts_of(signals)[rows]
     return rows[np.argsort(parts, kind="stable")], np.cumsum(np.bincount(parts, minlength=PARTS))
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Products of k terms and, last, the action, for each of F parts and R values of ρ."""
+    """The products of k terms and, last, the action, for each of F parts and R values of ρ."""
 
     train: Floats
-    """[R, F, k + 1, k + 1] over the rows of the other parts"""
+    """[R, F, k + 1, k + 1] products over the rows of the other parts"""
     test: Floats
-    """[R, F, k + 1, k + 1] over the rows of the part"""
+    """[R, F, k + 1, k + 1] products over the rows of the part"""
     spread: float
-    """of the action about its mean, over all rows"""
+    """the sum of squares of the action about its mean, over all rows"""
     lastings: tuple[float, ...]
-    """[R] the first is 0"""
+    """[R] values of rho; the first is 0"""
     rows: int
-    """n, of all parts"""
+    """the number of rows of all parts"""
 
     def at(self, lasting: Iterable[float]) -> "Moments":
-        """For some values of ρ alone."""
+        """Return the moments for some values of ρ alone."""
         some = [self.lastings.index(rho) for rho in dict.fromkeys(lasting)]
         chosen = tuple(self.lastings[i] for i in some)
         return replace(self, train=self.train[some], test=self.test[some], lastings=chosen)
 
     def left(self, terms: Sequence[int]) -> Floats:
-        """[R] w² as a share of the action's variance, in parts held out, of a law of these terms.
+        """Return w² of a law of these terms in held-out parts, as a share of the action's variance [R].
 
-        Of a rest v that lasts, w² is (1 - rho²) v². Less than that is no such rest, but a filter's doing, and
-        does not count.
+        For a rest v that lasts, w² is (1 − ρ²) v². A smaller w² comes from a filter and not from such a rest,
+        and does not count.
         """
         left = self.left_by(np.array(terms, dtype=np.intp)[None])[:, 0]
         least: Floats = (1 - np.array(self.lastings) ** 2) * left[0]
         return np.maximum(left, least)
 
     def left_by(self, choices: Ints) -> Floats:
-        """[R, C] the same for each of some choices [C, m] of terms."""
+        """Return the same for each of C choices of m terms [C, m], without that bound [R, C]."""
         rows, columns = choices[..., None], choices[:, None, :]
         train, test = self.train[..., rows, columns], self.test[..., rows, columns]
         with_action = self.train[..., choices, -1]
@@ -93,13 +98,13 @@ class Moments:
         return shares
 
     def unexplained(self, terms: Sequence[int]) -> float:
-        """For the best rho."""
+        """Return what a law of these terms leaves, for the best ρ."""
         return float(self.left(terms).min())
 
     def prune(self, terms: Sequence[int]) -> list[int]:
-        """The terms that are worth their place: of all choices among them, the least costly.
+        """Return the choice among the terms that costs least.
 
-        Where there are too many choices, the least useful go first, one by one.
+        If there are too many choices, the least useful terms are dropped first, one by one.
         """
         rho = self.lastings[int(self.left(terms).argmin())]
         best = self.at([rho])
@@ -116,15 +121,18 @@ class Moments:
 
 
 def cost(unexplained: float, numbers: int, rows: int, lasting: float) -> float:
-    """Of a law: what it leaves, where every number that it takes must be worth its place."""
+    """Return the cost of a law: what it leaves unexplained, times a price for each of its numbers."""
     return (unexplained + ROUNDING) * (1 + price(rows, lasting)) ** numbers
 
 
 def measure_moments(now: Floats, before: Floats | None, ends: Ints, groups: Ints | None) -> Moments:
-    """Terms and, last, the action, [k + 1, n] each: in some rows, and in the rows before these.
+    """Compute the moments of terms and an action.
 
-    `ends`: [F] where each part ends, as the rows of a part stand together. `before` is None where nothing can
-    be said of what lasts. `groups` [n] of rows with a constant in common; None: no constant.
+    Args:
+        now: The terms and, last, the action in n rows [k + 1, n]; the rows of a part stand together.
+        before: The same in the rows before these; None if ρ is 0.
+        ends: Where each part ends [F].
+        groups: The group of each row [n]; the rows of a group have a constant in common. None: no constant.
     """
     z = now.copy() if before is None else np.concatenate([now, before])
     k, target = len(now), now[-1]
@@ -142,14 +150,17 @@ def measure_moments(now: Floats, before: Floats | None, ends: Ints, groups: Ints
 
 
 def _without(products: Floats, rho: float) -> Floats:
-    """[F, k + 1, k + 1] products of z[t] − ρ z[t-1], from those [F, 2 (k + 1), 2 (k + 1)] of both."""
+    """Return the products of z[t] − ρ z[t-1], [F, k, k], from those of z[t] and z[t-1], [F, 2k, 2k]."""
     k = products.shape[-1] // 2
     crossed = products[:, :k, k:]
     return products[:, :k, :k] - rho * (crossed + crossed.mT) + rho**2 * products[:, k:, k:]
 
 
 def _products(z: Floats, ends: Ints, groups: Ints | None) -> tuple[Floats, Floats]:
-    """[F, k, k] over the other parts, and over the part, with the constants of the other parts taken off."""
+    """Return the products [F, k, k] over the other parts and over the part, without constants.
+
+    The constants that are taken off are those of the other parts.
+    """
     slices = [slice(begin, end) for begin, end in zip((0, *ends[:-1]), ends, strict=True)]
     gram = np.stack([z[:, rows] @ z[:, rows].T for rows in slices])
     if groups is None:
@@ -164,7 +175,7 @@ def _products(z: Floats, ends: Ints, groups: Ints | None) -> tuple[Floats, Float
 
 
 def _by_group(z: Floats, slices: Sequence[slice], groups: Ints) -> tuple[Floats, Floats]:
-    """Sums [G, F, k] and counts [G, F] of rows."""
+    """Return the sums [G, F, k] and the numbers [G, F] of the rows of each group and part."""
     count = int(groups.max()) + 1
     if count == 1:
         sums = np.stack([z[:, rows].sum(axis=1) for rows in slices])[None]
@@ -177,18 +188,18 @@ def _by_group(z: Floats, slices: Sequence[slice], groups: Ints) -> tuple[Floats,
     return sums.reshape(count, PARTS, len(z)), counts.reshape(count, PARTS)
 
 
-# Laws whose action was clipped to limits: at a limit, it is only known that the law asked for that or more.
+# Actions that were clipped to limits: at a limit, it is only known that the law asked for that or more.
 #
-# Leaving such rows out would bias gains where noise was added before clipping (it keeps the rows whose
-# noise pointed inwards). So they are filled in with what the law is expected to have asked for there, and
+# Leaving such rows out would bias the gains if noise was added before clipping, as it keeps the rows whose
+# noise pointed inwards. So they are filled in with the action that the law is expected to have asked for, and
 # the fit is repeated until it agrees with itself: expectation–maximisation for a censored normal (Tobin
 # 1958).
 
 _REPEATED = 0.002  # share of the rows that stand at the same extreme value, so that it must be a limit
 _FEWEST = 5  # such rows; and values between the limits
-ALMOST_ALL = 0.95  # of the rows at limits: then, too, they are levels to choose from, and no clipping
+ALMOST_ALL = 0.95  # share of the rows at limits from which on these are levels to choose from, not clipping
 _ROUNDS = 200
-_AGREES = 1e-3  # of the residual: what may still change from round to round
+_AGREES = 1e-3  # of the residual: the change from round to round at which the fit ends
 _FAR = 30.0  # standard deviations, beyond which the tail of a normal is exponential
 
 
@@ -198,16 +209,17 @@ class FitTarget:
 
     name: str
     values: Floats
-    """[n] NaN where none was chosen"""
+    """[n] NaN where no action was chosen"""
     low: float
+    """the lower limit that it was clipped to; infinite if there is none"""
     high: float
-    """what it was clipped to; infinite where it was not"""
+    """the upper one"""
     begins: Flags
-    """[n] where an episode does"""
+    """[n] true in the first row of an episode"""
 
     @property
     def side(self) -> Ints:
-        """[n] -1 at the lower limit, 1 at the upper, else 0."""
+        """The limit at which the action stands [n]: -1 the lower one, 1 the upper one, 0 none."""
         margin = ROUNDING * np.nanmax(np.abs(self.values))
         above, below = self.values >= self.high - margin, self.values <= self.low + margin
         sides: Ints = above.astype(np.int64) - below
@@ -215,16 +227,26 @@ class FitTarget:
 
     @property
     def saturated(self) -> Flags:
-        """[n]"""
+        """True in the rows at a limit [n]."""
         at_limit: Flags = self.side != 0
         return at_limit
 
     def clip(self, values: Floats) -> Floats:
+        """Clip actions to the limits."""
         return np.clip(values, self.low, self.high)
 
 
 def make_target(name: str, values: Floats, signals: Signals, limits: Floats) -> FitTarget:
-    """Finds the limits: the task's, where the log keeps them; or an extreme at which it often stands."""
+    """Make the target of a fit, and find the limits that the action was clipped to.
+
+    A limit is an extreme at which the action often stands, or the task's limit if the log keeps it.
+
+    Args:
+        name: The name of the action.
+        values: The action in each row [n].
+        signals: The rows.
+        limits: The task's limits of the action [2].
+    """
     known = values[signals.chosen]
     values = np.where(signals.chosen, values, np.nan)
     low, high = (_limit(sign * known, sign * end) * sign for sign, end in zip((-1, 1), limits, strict=True))
@@ -236,7 +258,7 @@ def make_target(name: str, values: Floats, signals: Signals, limits: Floats) -> 
 
 
 def _limit(known: Floats, limit: float) -> float:
-    """The upper one."""
+    """Find the upper limit; the lower one is that of the negated action."""
     top = float(known.max())
     often = np.count_nonzero(known == top)
     if often >= max(_FEWEST, _REPEATED * len(known)):
@@ -246,21 +268,28 @@ def _limit(known: Floats, limit: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
+    """A law with fitted gains."""
+
     gains: Floats
-    """[k]"""
+    """[k] the gain of each term"""
     constants: Floats
-    """[G] of each group of rows; zero where there is none"""
+    """[G] the constant of each group of rows; 0 if there is none"""
 
     def __call__(self, features: Floats, groups: Ints | None) -> Floats:
-        """[n] what the law asks for, before it is clipped."""
+        """Return the action that the law asks for [n], before it is clipped."""
         asked: Floats = features @ self.gains
         return asked if groups is None else asked + self.constants[groups]
 
 
 def fit(features: Floats, target: FitTarget, rows: Flags, groups: Ints | None, lasting: float) -> Fit:
-    """By least squares over some rows [n]; those at limits count as the law explains them.
+    """Fit a law by least squares; rows at limits count with the action that the law asks for there.
 
-    `lasting`: ρ of what is not from the law, v[t] = ρ v[t-1] + w[t]; then w² is made small.
+    Args:
+        features: The terms of the law [n, k].
+        target: The action.
+        rows: The rows to fit [n].
+        groups: The group of each row [n]; the rows of a group have a constant in common. None: no constant.
+        lasting: ρ of the rest, v[t] = ρ v[t-1] + w[t]; the sum of w² is made small.
     """
     side, y = target.side, target.values
     law = _Squares(features, target, rows & (side == 0), groups, lasting)(y)
@@ -284,11 +313,11 @@ def fit(features: Floats, target: FitTarget, rows: Flags, groups: Ints | None, l
 
 
 def _expected(asked: Floats, side: Ints, limit: Floats, variance: float) -> tuple[Floats, Floats]:
-    """[m] actions before they were clipped, and their variances: of normals beyond their limits."""
+    """Return the expected actions before clipping [m], and their variances: normals beyond a limit."""
     from scipy.special import log_ndtr
 
     deviation = max(np.sqrt(variance), np.finfo(np.float64).tiny)
-    z = np.clip(side * (limit - asked) / deviation, -_FAR, 1 / ROUNDING)  # how far the limit is from the law
+    z = np.clip(side * (limit - asked) / deviation, -_FAR, 1 / ROUNDING)  # distance of the limit from the law
     near = np.minimum(z, _FAR)
     hazard = np.exp(-0.5 * near**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(-near))
     hazard = np.where(z < _FAR, hazard, z + 1 / np.maximum(z, _FAR))
@@ -297,7 +326,7 @@ def _expected(asked: Floats, side: Ints, limit: Floats, variance: float) -> tupl
 
 
 class _Squares:
-    """Least squares with the same terms, over the same rows, for many targets."""
+    """A least-squares fit with the same terms, over the same rows, for many targets."""
 
     def __init__(
         self, x: Floats, target: FitTarget, rows: Flags, groups: Ints | None, lasting: float
@@ -315,7 +344,7 @@ class _Squares:
         self._inverse = np.linalg.pinv(self._terms.T @ self._terms, rcond=_COLLINEAR, hermitian=True)
 
     def _changes(self, values: Floats) -> Floats:
-        """z[t] − ρ z[t-1]"""
+        """Return z[t] − ρ z[t-1]."""
         now = values[self._rows]
         return now - self._lasting * values[self._rows - 1] if self._lasting else now
 
@@ -326,7 +355,7 @@ class _Squares:
         return values - self._means(values, of)[of]
 
     def _means(self, values: Floats, of: Ints) -> Floats:
-        """[G, …] of each group."""
+        """Return the means of each group [G, ...]."""
         columns = values.reshape(len(values), -1).T
         sums = np.array([np.bincount(of, column, self._count) for column in columns])
         counts = np.maximum(np.bincount(of, minlength=self._count), 1)

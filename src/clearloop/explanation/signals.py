@@ -1,4 +1,4 @@
-"""What a controller could have read when it chose an action, and what it could have made of it over time."""
+"""The signals that a controller could have read when it chose an action, and the terms of a law of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,29 +17,30 @@ from clearloop.task import Task
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """n rows of a log, in time order. S states."""
+    """The n rows of a log in time order, with S states."""
 
     task: Task
     states: Floats
     """[n, S]"""
     aims: Floats
-    """[n, S] setpoints; 0 for states without one"""
+    """[n, S] setpoints, 0 for states without one"""
     episodes: Ints
     """[n]"""
     first: Ints
     """[n] the row in which the row's episode begins"""
     chosen: Flags
-    """[n] whether an action was chosen in this row: not where the episode had ended"""
+    """[n] true if an action was chosen in this row: not in the last row of an episode"""
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
+        """Take the signals from a batch."""
         aims = setpoint_rows(task, batch.setpoints, len(batch.states))
         states, aims = (np.clip(values, -READ_LIMIT, READ_LIMIT) for values in (batch.states, aims))
         chosen = np.isfinite(batch.actions).all(axis=1) & ~batch.terminal
         return cls(task, states, aims, batch.episodes, first_rows(batch.episodes), chosen)
 
     def of_episodes(self, wanted: Ints) -> tuple[Self, Ints]:
-        """Some episodes alone, and the rows that they were."""
+        """Return the signals of some episodes alone, and their rows."""
         rows = np.flatnonzero(np.isin(self.episodes, wanted))
         numbers = np.searchsorted(np.sort(wanted), self.episodes[rows])
         parts = self.states[rows], self.aims[rows], numbers, first_rows(numbers), self.chosen[rows]
@@ -47,26 +48,26 @@ class Signals:
 
     @property
     def age(self) -> Ints:
-        """[n] steps since the episode's start."""
+        """The steps since the episode's start [n]."""
         return np.arange(len(self.first)) - self.first
 
     @property
     def errors(self) -> Floats:
-        """[n, S] value − setpoint: what a bare name means in a controller file."""
+        """The errors, value − setpoint [n, S]: a bare name in a controller file means the error."""
         return self.states - self.aims
 
     @property
     def moving(self) -> Flags:
-        """[S] whether the setpoint changes in this log."""
+        """True for the states whose setpoint changes in this log [S]."""
         changing: Flags = np.ptp(self.aims, axis=0) > 0
         return changing
 
     def delayed(self, values: Floats, steps: int) -> Floats:
-        """[n] as they were some steps ago; before an episode's start stands its first value."""
+        """Return values as they were some steps ago [n]; before an episode's start, its first value."""
         return values[np.maximum(np.arange(len(values)) - steps, self.first)] if steps else values
 
     def summed(self, values: Floats, window: int) -> Floats:
-        """[n] over the last `window` rows, the present one included; 0: since the episode's start."""
+        """Sum values over the last `window` rows, the present one included [n]; 0: since the start."""
         total = np.cumsum(values)
         before = np.append(0.0, total)
         begin = self.first if not window else np.maximum(self.first, np.arange(len(values)) + 1 - window)
@@ -74,9 +75,12 @@ class Signals:
         return sums
 
     def filtered_change(self, values: Floats, pole: float, from_zero: bool) -> Floats:
-        """[n] d[t] = a d[t-1] + (1 − a) (x[t] − x[t-1]), with d = 0 before the episode's start.
+        """Return d[t] = a d[t-1] + (1 − a) (x[t] − x[t-1]), with d = 0 before the episode's start [n].
 
-        The value before the start is the first one, or 0.
+        Args:
+            values: x [n].
+            pole: a.
+            from_zero: True if x before the start is 0; else it is the first value.
         """
         change = np.diff(values, prepend=0.0)
         begins = self.age == 0
@@ -84,7 +88,7 @@ class Signals:
         return self.smoothed(change, pole)
 
     def smoothed(self, values: Floats, pole: float) -> Floats:
-        """[n] y[t] = a y[t-1] + (1 − a) x[t], 0 before each episode, by sums over 2, 4, 8, … rows."""
+        """Return y[t] = a y[t-1] + (1 − a) x[t], 0 before each episode [n]: sums over 2, 4, 8, … rows."""
         smoothed, age, reach = (1 - pole) * values, self.age, 1
         while pole**reach > np.finfo(np.float64).eps and reach < len(values):
             before = np.where(age[reach:] >= reach, smoothed[:-reach], 0.0)
@@ -97,8 +101,8 @@ class Signals:
 
 _FUNCTIONS = ("{}**2", "{}**3", "abs({})", "sign({})", "sin({})", "cos({})")
 FACTORS = ("{}", "abs({})", "sin({})", "cos({})")
-_MOST_NAMES = 12  # in products of two
-MOST_FACTORED = 4  # in products of functions
+_MOST_NAMES = 12  # states in products of two
+MOST_FACTORED = 4  # states in products of functions
 
 _MEANINGS: dict[str, Callable[..., Any]] = {
     "mul": np.multiply,
@@ -111,7 +115,7 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
 
 
 def feature_formulas(names: Sequence[str]) -> list[str]:
-    """Names, the more important first; products of many would be too many."""
+    """List functions and products of states as formulas; `names` has the more important states first."""
     singles = [function.format(name) for name in names[:_MOST_NAMES] for function in _FUNCTIONS]
     products = [f"{a}*{b}" for a, b in combinations(names[:_MOST_NAMES], 2)]
     factors = [[factor.format(name) for factor in FACTORS] for name in names[:MOST_FACTORED]]
@@ -122,7 +126,7 @@ def feature_formulas(names: Sequence[str]) -> list[str]:
 
 
 def values_of(formula: str, signals: Signals) -> Floats:
-    """[n] in all rows."""
+    """Evaluate a formula of errors in all rows [n]."""
     errors = dict(zip(signals.task.state_names, signals.errors.T, strict=True))
 
     def leaf(node: Number | Variable) -> Any:
@@ -135,7 +139,7 @@ def values_of(formula: str, signals: Signals) -> Floats:
     return values
 
 
-# The forms that a law may have, and the terms that each gives it: what is multiplied by gains and added up.
+# The forms that a law may have, and its terms: what is multiplied by gains and summed.
 #
 # Eq. (a): action[t] = c + Σ (Kp x + Kr setpoint + Ki ∫x + Kd ẋ)[t − delay], x = value − setpoint, with
 # ∫x = dt Σ x over a window of rows, ẋ = d/dt of x or of the value, d[t] = a d[t-1] + (1 − a) (x[t] − x[t-1]).
@@ -145,37 +149,39 @@ _Kind = Literal["value", "setpoint", "sum", "rate", "formula"]
 
 @dataclass(frozen=True)
 class Regressor:
+    """A term of a law."""
+
     kind: _Kind
     state: str
-    """whose value, setpoint, sum or rate it is; of a formula: the formula, in errors"""
+    """the state whose value, setpoint, sum or rate the term is; or the formula, of errors"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """Everything about a law but its gains."""
+    """The form of a law: everything but its terms and gains."""
 
     delay: int = 0
-    """steps between the row that it read and the row of the action"""
+    """the steps between the row that the law read and the row of the action"""
     windows: tuple[int, ...] | None = None
-    """[S] rows that each state's sum runs over; 0: all since the episode's start; None: there are no sums"""
+    """[S] the rows that each state's sum runs over, 0: all since the episode's start; None: no sums"""
     continued: bool = False
-    """whether sums since the start go on from where they were: a constant for each episode, not known"""
+    """true if sums continue from an unknown value at the episode's start: a constant for each episode"""
     paused: bool = False
-    """whether sums stand still while the action is at a limit"""
+    """true if sums stand still while the action is at a limit"""
     pole: float | None = None
-    """a of the derivatives' filter, 0 where there is no filter; None: there are no derivatives"""
+    """a of the derivatives' filter, 0 without a filter; None: no derivatives"""
     of_error: bool = True
-    """whether derivatives are those of the error, or of the value alone"""
+    """true if derivatives are those of the error, false if they are those of the value alone"""
     from_zero: bool = False
-    """whether the value before an episode's first was taken as 0, or as the first one"""
+    """true if the value before an episode's first was taken as 0, false if as the first one"""
 
     @property
     def constant(self) -> bool:
-        """With sums that begin at 0 there is none: no controller file could hold it."""
+        """True if the law may have a constant; with sums that begin at 0, no file could hold one."""
         return self.windows is None or self.continued
 
     def terms(self, signals: Signals) -> list[Regressor]:
-        """All that a law of this form may add up."""
+        """Return all terms that a law of this form may have."""
         names = np.array(signals.task.state_names)
         kinds: list[tuple[_Kind, list[str]]] = [
             ("value", list(names)),
@@ -186,7 +192,7 @@ class Structure:
         return [Regressor(kind, str(name)) for kind, there in kinds for name in there]
 
     def relevant(self, term: Regressor, signals: Signals) -> "Structure":
-        """Only what this term depends on, so that its column is not computed again."""
+        """Return the part of the form that a term depends on, so that its column is computed once."""
         if term.kind == "sum":
             names = signals.task.state_names
             sizes = zip(names, self.windows or (), strict=True)
@@ -197,7 +203,13 @@ class Structure:
         return Structure(delay=self.delay)
 
     def column(self, term: Regressor, signals: Signals, saturated: Flags) -> Floats:
-        """[n] one term, in units of its state, times or per second. `saturated`: rows at a limit."""
+        """Compute a term in each row [n], in units of its state, times or per second.
+
+        Args:
+            term: The term.
+            signals: The rows.
+            saturated: True in the rows at a limit [n], in which a paused sum stands still.
+        """
         if term.kind == "formula":
             return signals.delayed(values_of(term.state, signals), self.delay)
         j, dt = signals.task.state_names.index(term.state), signals.task.dt

@@ -1,5 +1,6 @@
-"""The search for a law's form: which terms, with which delay, windows and filter, by what it leaves
-unexplained in held-out time.
+"""The search for the form of a law: which terms, and which delay, windows and filter.
+
+Forms are compared by what they leave unexplained in held-out time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,13 +13,13 @@ from clearloop.arrays import Floats, Ints
 from clearloop.explanation.fitting import PARTS, FitTarget, Moments, by_part, cost, measure_moments
 from clearloop.explanation.signals import Regressor, Signals, Structure, feature_formulas
 
-# The rows on which forms of law are compared: not more than it takes.
+# The rows on which forms are compared.
 
 _MOST_ROWS = 20_000  # more would not change the choice
 
 
 def some_episodes(signals: Signals, target: FitTarget) -> tuple[Signals, FitTarget]:
-    """Episodes from all over the log, as many as are needed."""
+    """Choose episodes from all over the log, as many as are needed."""
     count = int(signals.episodes[-1]) + 1
     wanted = min(count, max(PARTS, -(-_MOST_ROWS * count // len(signals.episodes))))
     some, rows = signals.of_episodes(np.linspace(0, count - 1, wanted).round().astype(np.int64))
@@ -26,7 +27,10 @@ def some_episodes(signals: Signals, target: FitTarget) -> tuple[Signals, FitTarg
 
 
 def usable_rows(signals: Signals, target: FitTarget) -> tuple[Ints, bool]:
-    """Rows that are not at a limit; if that leaves most, only those whose row before is not either."""
+    """Return the rows that are not at a limit, and True if the rows before them are not either.
+
+    Rows whose row before is at a limit are left out, if that leaves most of them.
+    """
     free = signals.chosen & ~target.saturated
     follows = free & ~target.begins & np.append(False, free[:-1])
     enough = 2 * np.count_nonzero(follows) >= np.count_nonzero(free)
@@ -34,25 +38,25 @@ def usable_rows(signals: Signals, target: FitTarget) -> tuple[Ints, bool]:
     return rows[:: max(1, -(-len(rows) // _MOST_ROWS))], bool(enough)
 
 
-# Forms of law with their terms, and which of them to believe.
+# Candidates: forms with their terms.
 
 
 @dataclass(frozen=True)
 class LawCandidate:
-    """A form of law, with the terms that are worth their place."""
+    """A form of law, with the terms that explain enough to be kept."""
 
     structure: Structure
     terms: tuple[Regressor, ...]
     lasting: float
-    """rho of what is not from the law"""
+    """rho of the rest, which does not come from the law"""
     unexplained: float
-    """what is new and not from the law, as a share of the variance, in held-out time"""
+    """what is new in the rest, as a share of the action's variance, in held-out time"""
     plain: float
-    """the same for rho = 0: what is not from the law"""
+    """the same for rho = 0: the whole rest"""
 
     @property
     def consistent(self) -> bool:
-        """Whether it has the terms of its form; if not, it is a law of another one."""
+        """True if the law has the terms of its form; if not, it is a law of a simpler form."""
         kinds = {term.kind for term in self.terms}
         return (self.structure.windows is None or "sum" in kinds) and (
             self.structure.pole is None or "rate" in kinds
@@ -60,7 +64,7 @@ class LawCandidate:
 
     @property
     def numbers(self) -> int:
-        """How many numbers a person has to read."""
+        """The number of numbers in the law."""
         form = self.structure
         kinds = [term.kind for term in self.terms]
         windows = kinds.count("sum") if any(form.windows or ()) else 0
@@ -71,7 +75,7 @@ class LawCandidate:
 def judged(
     structure: Structure, terms: Sequence[Regressor], kept: Sequence[int], moments: Moments
 ) -> LawCandidate:
-    """With the terms that are kept."""
+    """Make a candidate of a form, with the terms at the indices `kept`."""
     left = moments.left(kept)
     best = int(left.argmin())
     chosen = tuple(terms[term] for term in kept)
@@ -79,24 +83,26 @@ def judged(
 
 
 def simplest(candidates: Iterable[LawCandidate], rows: int) -> LawCandidate:
-    """The one that leaves least, where every number must be worth its place. `rows`: of the trials."""
+    """Return the candidate of least cost; `rows` are those of the trials."""
     return min(candidates, key=lambda one: cost(one.unexplained, one.numbers, rows, one.lasting))
 
+
+# The search.
 
 DELAYS = (0, 1, 2)
 FILTERS = range(-2, 8)  # time constants to begin with: these powers of two, in steps
 ROUGH, PRECISE = 0.05, 1e-5  # of a power
-FEWEST_SUMMED, MOST_SUMMED = 8, 10_000  # windows: less is much like a filter, more no controller file holds
-_LONG = 200  # rows of an episode, at the mean, so that its own constant biases gains little (Nickell 1981)
+FEWEST_SUMMED, MOST_SUMMED = 8, 10_000  # rows of a window: fewer act like a filter, more fit in no file
+_LONG = 200  # rows of an episode, on average, so that its own constant biases gains little (Nickell 1981)
 SWEEPS = 3
-GAIN = 0.999  # of the unexplained that may be left, for another sweep
-MOST_ADDED = 8  # terms of an equation, beside the linear ones
-_WORTH = 0.97  # of the unexplained, what must at most be left with another such term
-_EXACT = 1e-8  # unexplained: then there is no need to look further
+GAIN = 0.999  # share of the unexplained that a sweep must leave at most for another one to follow
+MOST_ADDED = 8  # terms of an equation, in addition to the linear ones
+_WORTH = 0.97  # share of the unexplained that another such term must leave at most
+_EXACT = 1e-8  # unexplained share below which the search ends
 
 
 class Trials:
-    """Tries forms of law on the rows of one action that are not at a limit."""
+    """The trials of forms of law on the rows of one action that are not at a limit."""
 
     def __init__(self, signals: Signals, target: FitTarget) -> None:
         self.signals, self.target = some_episodes(signals, target)
@@ -109,11 +115,11 @@ class Trials:
 
     @property
     def rows(self) -> int:
-        """How many are used."""
+        """The number of rows that are used."""
         return len(self._rows)
 
     def _make_column(self, structure: Structure, term: Regressor) -> Floats:
-        """[2, n] in the rows that are used, and in the rows before these."""
+        """Compute a term in the rows that are used, and in the rows before these [2, n]."""
         return self._pick(structure.column(term, self.signals, self.target.saturated))
 
     def _pick(self, values: Floats) -> Floats:
@@ -128,12 +134,12 @@ class Trials:
         return measure_moments(now, before if lasting else None, self._ends, constant)
 
     def _judge(self, structure: Structure, terms: tuple[Regressor, ...] = ()) -> float:
-        """By all terms of the form, or by some."""
+        """Return what all terms of a form leave unexplained, or some of them."""
         terms = terms or tuple(structure.terms(self.signals))
         return self._measure(structure, terms).unexplained(range(len(terms)))
 
     def _candidate(self, structure: Structure) -> LawCandidate:
-        """The best law of a form, without idle terms, which blur the filter."""
+        """Return the best law of a form; the filter is tuned again without the terms that were dropped."""
         best = self._pruned(structure)
         if structure.pole and best.consistent:
             again = self._pruned(*self._filters(structure, best.terms))
@@ -146,7 +152,12 @@ class Trials:
         return judged(structure, terms, moments.prune(range(len(terms))), moments)
 
     def candidates(self) -> list[LawCandidate]:
-        """From linear laws to those with sums and filtered derivatives; nothing more after an exact one."""
+        """Return laws from linear ones to those with sums and filtered derivatives.
+
+        The search ends early when it finds an exact law, and finds none if the action never changes.
+        """
+        if not np.ptp(self.target.values[self._rows]):
+            return []
         full = (0,) * len(self.signals.task.states)
         found = [self._candidate(Structure(delay=delay)) for delay in DELAYS]
         linear = min(found, key=_left)
@@ -160,7 +171,7 @@ class Trials:
         return [candidate for candidate in found if candidate.consistent]
 
     def _equation(self, linear: LawCandidate) -> LawCandidate:
-        """Functions and products, one after the other, as long as each is worth it."""
+        """Add functions and products to a linear law, one by one, as long as each explains enough."""
         structure = linear.structure
         values = structure.terms(self.signals)
         names = dict.fromkeys(term.state for term in (*linear.terms, *values))
@@ -186,14 +197,14 @@ class Trials:
                 yield from map(self._candidate, self._refined(min(forms, key=self._unexplained)))
 
     def _refined(self, form: Structure) -> list[Structure]:
-        """The best of a form, without a filter and with one."""
+        """Return the best variants of a form: without a filter, and with one."""
         plain = self._turned(form)
         if form.pole is None:
             return [plain]
         return [plain, self._turned(replace(plain, pole=_pole(1.0)))]
 
     def _turned(self, form: Structure) -> Structure:
-        """One knob after the other, until nothing gets better."""
+        """Turn one knob of a form after the other, until nothing gets better."""
         for _ in range(SWEEPS):
             before = self._unexplained(form)
             for knob in self._knobs(form):
@@ -219,7 +230,7 @@ class Trials:
                 yield lambda form: [replace(form, paused=not form.paused)]
 
     def _filters(self, form: Structure, terms: tuple[Regressor, ...] = ()) -> list[Structure]:
-        """Time constants from a grid, then around the best of them; for all terms, or for those of a law."""
+        """Find the best time constant: from a grid, then around its best; for all terms, or for some."""
 
         def of(power: float) -> Structure:
             return replace(form, pole=_pole(2.0**power))
@@ -234,7 +245,7 @@ class Trials:
         return [of(best)]
 
     def _windows(self, state: int, form: Structure) -> list[Structure]:
-        """Wider or narrower by half, then by less, then by single steps."""
+        """Find the best window of a state: wider or narrower by half, then by less, then by single rows."""
         windows, most = form.windows or (), min(MOST_SUMMED, self.longest)
 
         def of(size: int) -> Structure:
@@ -250,7 +261,7 @@ class Trials:
 
 
 def _pole(steps: float) -> float:
-    """A of a filter, from its time constant in steps: backward Euler, τ/dt = a / (1 − a)."""
+    """Return a of a filter from its time constant in steps: backward Euler, τ/dt = a / (1 − a)."""
     return float(steps / (1 + steps))
 
 
@@ -258,25 +269,27 @@ def _left(candidate: LawCandidate) -> float:
     return candidate.unexplained
 
 
-# Whether a law tells more of an action than the action's own past does.
+# The action's own past: does a law tell more about an action?
 #
-# Actions that are held, or drift, move the plant, so that its states go with them: a law of the states then
-# seems to explain what was planned or random. But it adds nothing to what the last actions already tell.
+# Actions that are held, or drift, move the plant, and its states follow them: a law of the states then seems
+# to explain what was planned or random. But it adds nothing to what the last actions already tell.
 
-_PAST = 20, 10, 5  # actions: the more, the longer may a signal have been held to be known as one
+_PAST = 20, 10, 5  # actions: with more of them, signals that are held for longer are recognised
 ENOUGH = 10  # rows for each of them
 
 
 @dataclass(frozen=True)
 class Past:
+    """The shares of an action that its own past explains, and that a law adds."""
+
     explained: float
-    """share of the action's variance that the actions before it explain, in held-out time"""
+    """the share of the action's variance that the actions before it explain, in held-out time"""
     added: float
-    """share of the rest that goes when the law's action, now and before, is known too"""
+    """the share of the rest that the law's action explains, of this row and the row before"""
 
 
 def look_back(signals: Signals, target: FitTarget, asked: Floats) -> Past:
-    """`asked`: [n] the law's action."""
+    """Compare a law with the action's own past; `asked` is the law's action in each row [n]."""
     for steps in _PAST:
         rows = _rows_with_past(signals, target, steps)
         if len(rows) >= ENOUGH * steps:

@@ -1,6 +1,6 @@
-"""The true system as expressions: what `where` names is put in its place.
+"""The true system of a task as expressions, and how it is simulated: starts, signals, exploration.
 
-Besides the task's states it may have others, that no sensor shows, and signals that come from outside.
+Besides the task's states a plant may have hidden ones, which no sensor shows, and disturbances.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ from clearloop.task.tables import (
     state_faults,
 )
 
-# `where` tables: names for numbers and for parts of formulas; each may use those above it.
+# `where` tables name numbers and parts of formulas; each may use the names above it.
 
 _LARGEST = 10_000  # nodes of a formula; every line of `where` could double it
 
 Definitions = Mapping[Variable, Expression]
-"""What is defined so far."""
+"""The names that are defined so far, with their expressions."""
 
 
 def put_in(
@@ -37,9 +37,16 @@ def put_in(
     known: Definitions,
     check: Callable[[Variable], None],
 ) -> Expression:
-    """A formula over names and what is known, which is put in its place.
+    """Parse a formula, and put the expressions of defined names in their places.
 
-    `check` raises an error for a variable that may not be read here.
+    Args:
+        definition: A number, or the text of a formula.
+        names: The names that the formula may read.
+        known: The names that are defined in the same `where` table, with their expressions.
+        check: Raises an error for a variable that may not be read here.
+
+    Raises:
+        ClearloopError: The formula is wrong, too long, or looks back too far.
     """
     if isinstance(definition, float):
         return Number(definition)
@@ -54,12 +61,12 @@ def put_in(
             raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps")
     sizes = {variable: _size(known[variable], {}) for variable in used if variable in known}
     if _size(formula, sizes) > _LARGEST:
-        raise ClearloopError(f"longer than {_LARGEST:,} numbers, names and operations once `where` is put in")
+        raise ClearloopError(f"has more than {_LARGEST:,} numbers, names and operations with `where` put in")
     return substitute(formula, known)
 
 
 def _size(formula: Expression, sizes: Mapping[Variable, int]) -> int:
-    """In nodes, with variables as large as given. It is known before the memory is filled."""
+    """Count the nodes that a substitution would give, before it fills the memory."""
 
     def leaf(node: Number | Variable) -> int:
         return sizes.get(node, 1) if isinstance(node, Variable) else 1
@@ -67,14 +74,14 @@ def _size(formula: Expression, sizes: Mapping[Variable, int]) -> int:
     return fold(formula, leaf, lambda _, parts: 1 + sum(parts))
 
 
-# States that are computed from others: velocities, filters, integrals.
+# Derived states are computed from others: velocities, filters, integrals.
 #
-# A formula gives a state's value from what is seen at the same time, and from what was before: `angle`,
+# A formula gives a state's value from what is measured at the same time, and from the past: `angle`,
 # `angle[t-1]`, `heater[t-1]`, `angle.error`, its own past.
 
 
 def derive_states(states: Mapping[str, State], scope: TaskScope) -> dict[str, Expression]:
-    """The formula of each state that has one, in state order."""
+    """Parse the formula of each state that has one, in state order."""
     return {
         name: parse_derived(state.formula, name, scope)
         for name, state in states.items()
@@ -83,6 +90,7 @@ def derive_states(states: Mapping[str, State], scope: TaskScope) -> dict[str, Ex
 
 
 def derived_faults(states: Mapping[str, State], scope: TaskScope) -> Iterator[Fault]:
+    """Check the formulas of derived states."""
     for name, state in states.items():
         if state.formula is not None:
             if state.external:
@@ -99,7 +107,7 @@ def derived_faults(states: Mapping[str, State], scope: TaskScope) -> Iterator[Fa
 
 
 def parse_derived(text: str, name: str, scope: TaskScope) -> Expression:
-    """`dt` is a name for the task's, unless something else is called so."""
+    """Parse the formula of the state `name`. `dt` is the task's, unless a state or action is called so."""
     own = () if "dt" in scope.names else ("dt",)
     formula = parse(text, (*scope.names, *own))
     later = scope.derived[scope.derived.index(name) :] if name in scope.derived else ()
@@ -118,7 +126,7 @@ def parse_derived(text: str, name: str, scope: TaskScope) -> Expression:
 
 
 def one_step_on(formula: Expression) -> Expression:
-    """As of the end of a step, in the words of rewards: `x` after it, `x[t]` before it, `u` during it."""
+    """Rewrite a formula for rewards: `x` is then read after the step, `x[t]` before it, `u` during it."""
     return substitute(formula, {v: _one_step_on(v) for v in variables(formula)})
 
 
@@ -127,7 +135,7 @@ def _one_step_on(variable: Variable) -> Variable:
 
 
 def one_step_back(formula: Expression) -> Expression:
-    """A formula for the next value from the present ones, as one for the present value from earlier ones."""
+    """Rewrite a formula for the next value as one for the present value, from values a step earlier."""
     return substitute(formula, {v: _one_step_back(v) for v in variables(formula) if v.part != "setpoint"})
 
 
@@ -135,31 +143,38 @@ def _one_step_back(variable: Variable) -> Variable:
     return Variable(variable.name, variable.part, (variable.lag or 0) + 1)
 
 
+# The [plant] table.
+
+
 class Inlined(NamedTuple):
+    """The plant's formulas, with everything that `where` names put in its place."""
+
     derivatives: dict[str, Expression]
-    """of the states that are integrated, hidden ones included"""
+    """the time derivatives of the states that are integrated, hidden ones included"""
     next: dict[str, Expression]
-    """of those with difference equations: their values from what was before"""
+    """the difference equations of the others"""
     observed: dict[str, Expression]
     """what sensors show"""
     faults: list[Fault]
+    """what is wrong with the table"""
 
 
 NOTHING = Inlined({}, {}, {}, [])
 
 
 def hidden_names(plant: Plant, states: tuple[str, ...]) -> tuple[str, ...]:
-    """What moves and is no state of the task."""
+    """Return the names of the plant's states that the task does not have."""
     return tuple(name for name in (*plant.derivative, *plant.next) if name not in states)
 
 
 def signal_names(plant: Plant, signals: Mapping[str, Signal], scope: TaskScope) -> tuple[str, ...]:
-    """Signals that only the plant knows: no external state, no setpoint."""
+    """Return the names of the disturbances: signals that are neither an external state nor a setpoint."""
     known = {*scope.names, *(aim for aim in scope.setpoints.values() if isinstance(aim, str))}
     return tuple(name for name in signals if name not in known) if plant else ()
 
 
 def inline(plant: Plant, signals: Mapping[str, Signal], scope: TaskScope) -> Inlined:
+    """Parse the formulas of a plant and put in what `where` names."""
     hidden, outside = hidden_names(plant, scope.states), signal_names(plant, signals, scope)
     names = (*scope.names, *hidden, *outside)
     faults = _name_faults(plant, scope, hidden, outside)
@@ -227,17 +242,20 @@ def _where(name: str, tables: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [table for table, names in tables.items() if name in names]
 
 
-# How a batch is drawn from the plant, where a law chooses the actions.
+# The [exploration] table, where a law chooses the actions.
 
 
 class ExplorationLaw(NamedTuple):
+    """The formulas by which exploration chooses actions."""
+
     actions: tuple[Expression, ...]
-    """of each action; nothing if they are random"""
+    """the formula of each action; empty if actions are random"""
     faults: list[Fault]
+    """what is wrong with the table"""
 
 
 def read_law(plan: Exploration | None, states: tuple[str, ...], actions: tuple[str, ...]) -> ExplorationLaw:
-    """`states`: of the plant."""
+    """Parse the law of an [exploration] table, which may read all of the plant's `states`."""
     if plan is None:
         return ExplorationLaw((), [])
     faults = [
@@ -275,11 +293,11 @@ def _action_faults(law: Mapping[str, str], actions: tuple[str, ...]) -> list[Fau
     ]
 
 
-# How what comes from outside runs in simulations: setpoints, external states, disturbances.
+# The [signals] table: the course of setpoints, external states and disturbances in simulations.
 
 
 def signal_faults(signals: Mapping[str, Signal], scope: TaskScope, has_plant: bool) -> Iterator[Fault]:
-    """Of names that nothing reads: without a plant, there are no disturbances."""
+    """Check that something reads each signal. Without a plant there are no disturbances."""
     columns = [aim for aim in scope.setpoints.values() if isinstance(aim, str)]
     known = (*columns, *scope.external)
     for name in signals:
@@ -289,7 +307,7 @@ def signal_faults(signals: Mapping[str, Signal], scope: TaskScope, has_plant: bo
 
 
 def draw_signal(signal: Signal, count: int, length: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """[count, length]"""
+    """Draw `count` courses of a signal [count, length], a value for each control interval."""
     if signal.noise is not None:
         return rng.normal(0.0, signal.noise, (count, length))
     low, high = signal.steps or (0.0, 0.0)
@@ -304,13 +322,15 @@ def draw_signal(signal: Signal, count: int, length: int, rng: np.random.Generato
     return np.take_along_axis(levels, changes.cumsum(axis=1), axis=1)
 
 
-# Where episodes start: uniformly in a box. Scores use one fixed set of starts, searches random ones.
+# The [starts] table: episodes start uniformly in a box. Scores use one fixed set of starts, searches random
+# ones.
 
 Box = NDArray[np.float64]
 """[S, 2], the lower and the upper end of each state."""
 
 
 def start_faults(starts: Mapping[str, object], states: Sequence[str]) -> Iterator[Fault]:
+    """Check the [starts] table."""
     if "from" not in starts:
         yield from box_faults(("starts",), starts, states)
     elif dict(starts) != {"from": "batch"}:
@@ -318,13 +338,14 @@ def start_faults(starts: Mapping[str, object], states: Sequence[str]) -> Iterato
 
 
 def box_faults(where: tuple[str, ...], box: Mapping[str, object], states: Sequence[str]) -> Iterator[Fault]:
+    """Check a table of intervals that stands at `where`: its keys must be states."""
     yield from state_faults(where, box.keys(), states)
     for name in (name for name, value in box.items() if value == "batch"):
         yield Fault((*where, name), "expected two numbers, the smaller first")
 
 
 def make_box(starts: Mapping[str, object], states: Sequence[str]) -> Box | None:
-    """Zero where a state is not named; None if starts come from the batch."""
+    """Make a box [S, 2] from the [starts] table, 0 for states without one; None: from the batch."""
     if "from" in starts:
         return None
     box = np.array([starts.get(name, (0.0, 0.0)) for name in states], dtype=np.float64)
@@ -333,9 +354,9 @@ def make_box(starts: Mapping[str, object], states: Sequence[str]) -> Box | None:
 
 
 def sobol_starts(box: Box, n: int, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
-    """[n, S]: the first points of the Sobol sequence over the free dimensions, in state order.
+    """Return the first n points [n, S] of the Sobol sequence over the free dimensions, in state order.
 
-    Unscrambled without `rng`; with one, a random scrambling, which still covers the box evenly.
+    Without `rng` the sequence is unscrambled; with one it is scrambled at random and still even.
     """
     from scipy.stats.qmc import Sobol
 
@@ -350,5 +371,5 @@ def sobol_starts(box: Box, n: int, rng: np.random.Generator | None = None) -> ND
 
 
 def uniform_starts(box: Box, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """[n, S]."""
+    """Draw n points [n, S] uniformly from the box."""
     return rng.uniform(box[:, 0], box[:, 1], size=(n, len(box)))

@@ -1,4 +1,7 @@
-"""The reward as one expression: cases become nested `if`, the first that holds; terms a sum of costs."""
+"""The [reward] table, and the one expression that it becomes.
+
+Cases become nested `if`, of which the first that holds counts; terms become minus a sum of costs.
+"""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -26,17 +29,17 @@ from clearloop.task.tables import (
     expecting,
 )
 
-# Ready terms of a reward: what engineers want of a loop, each a cost that is never negative.
+# Terms: what engineers want of a closed loop, each as a cost that is never negative.
 #
-# A term writes its cost as a formula of the language. What it costs in a step is `weight` times that.
+# A term writes its cost as a formula of the language. A step costs `weight` times its value.
 
 _Shape = Annotated[Literal["absolute", "square"], expecting('"absolute" or "square"')]
 Complaint = tuple[str, str]
-"""Of a key, what is wrong with it."""
+"""A key of a term, and what is wrong with it."""
 
 
 class RewardTerm(Table):
-    """The key that says what a term is about comes first, and gives it its kind."""
+    """One entry of `terms`. The key that names its state, action or condition gives the term its kind."""
 
     weight: NotNegative = 1.0
 
@@ -44,15 +47,15 @@ class RewardTerm(Table):
 
     @abstractmethod
     def cost(self, scope: TaskScope) -> str:
-        """A formula: 0 where all is well, never negative."""
+        """Write the cost of a step as a formula: 0 where all is well, never negative."""
 
     @abstractmethod
     def complaints(self, scope: TaskScope) -> Iterator[Complaint]:
-        """What the task does not have; formulas are judged elsewhere."""
+        """Yield what is wrong with the term in this task, apart from the syntax of its formulas."""
 
 
 class TrackTerm(RewardTerm):
-    """Distance from the setpoint, as far as it exceeds what is tolerated."""
+    """A cost for the distance of a state from its setpoint, beyond the tolerance."""
 
     kind: ClassVar[str] = "track"
     track: Text
@@ -71,14 +74,14 @@ class TrackTerm(RewardTerm):
 
 
 class Settle(RewardTerm):
-    """1 in every step in which a state is not where it should be, or not yet at rest: the time to settle."""
+    """A cost of 1 for every step until a state has settled near its setpoint: the settling time."""
 
     kind: ClassVar[str] = "settle"
     settle: Text
     within: NotNegative
-    """distance from the setpoint"""
+    """the distance from the setpoint within which the state has settled"""
     slower_than: NotNegative | None = None
-    """in its unit per second"""
+    """the speed, in the state's unit per second, below which it has settled; None: any speed"""
 
     def cost(self, scope: TaskScope) -> str:
         away = f"abs({self.settle}.error) > {_text(self.within)}"
@@ -92,7 +95,7 @@ class Settle(RewardTerm):
 
 
 class Limit(RewardTerm):
-    """How far a state is outside of what it should stay in."""
+    """A cost for the distance of a state outside the limits that it should stay in."""
 
     kind: ClassVar[str] = "limit"
     limit: Text
@@ -121,7 +124,7 @@ class Limit(RewardTerm):
 
 
 class When(RewardTerm):
-    """1 in every step in which a condition holds."""
+    """A cost of 1 for every step in which a condition holds."""
 
     kind: ClassVar[str] = "when"
     when: Formula
@@ -134,12 +137,12 @@ class When(RewardTerm):
 
 
 class Effort(RewardTerm):
-    """Distance of an action from where it costs nothing, as a share of its range."""
+    """A cost for the distance of an action from its resting value, as a share of its range."""
 
     kind: ClassVar[str] = "effort"
     effort: Text
     around: FiniteNumber | None = None
-    """none given: 0, or the limit that is nearest to it"""
+    """the resting value; None: 0, or the limit that is nearest to 0"""
     shape: _Shape = "absolute"
 
     def cost(self, scope: TaskScope) -> str:
@@ -155,7 +158,7 @@ class Effort(RewardTerm):
 
 
 class Rate(RewardTerm):
-    """Change of an action since the last step, as a share of its range."""
+    """A cost for the change of an action since the last step, as a share of its range."""
 
     kind: ClassVar[str] = "rate"
     rate: Text
@@ -170,7 +173,7 @@ class Rate(RewardTerm):
         if scope.history < 2:
             yield (
                 "rate",
-                "compares with the last action, which controllers must see, too: set history = 2",
+                "this term compares with the last action, which controllers must see too: set history = 2",
             )
 
 
@@ -180,7 +183,7 @@ KINDS: dict[str, type[RewardTerm]] = {
 
 
 def _of_its_kind(value: Any) -> Any:
-    """The table whose kind is among the keys."""
+    """Validate a term as the kind that one of its keys names."""
     if not isinstance(value, Mapping):
         return value
     kinds = [str(key) for key in value if key in KINDS]
@@ -213,7 +216,7 @@ def _text(number: float) -> str:
 
 
 def _shaped(deviation: str, scale: float, shape: str) -> str:
-    """|x| or x², x being a deviation in parts of the scale."""
+    """Write |x| or x² as a formula, where x is the deviation divided by the scale."""
     if shape == "square":  # a product: powers are slow
         part = f"({deviation}/{_text(scale)})"
         return f"{part}*{part}"
@@ -221,17 +224,21 @@ def _shaped(deviation: str, scale: float, shape: str) -> str:
     return f"{size}/{_text(scale)}"
 
 
+# The table itself.
+
 MOST_CASES = 64  # no real task comes near
 
 
 class Case(Table):
+    """One entry of `cases`: the reward of a step in which a condition holds."""
+
     when: Formula
     value: tables.FiniteNumber
     failure: Flag = False
 
 
 class Reward(Table):
-    """The first case that holds, or ready terms, or an expression, or a logged column to learn it from."""
+    """The [reward] table: cases, terms, an expression, or a log column that the reward is learned from."""
 
     cases: Annotated[tuple[Case, ...], Field(max_length=MOST_CASES)] = ()
     otherwise: tables.FiniteNumber | None = None
@@ -239,7 +246,7 @@ class Reward(Table):
     expression: Formula | None = None
     column: Text | None = None
     failure: Formula | None = None
-    """Beside terms or an expression: when the failing case holds, which comes before them."""
+    """the condition of failure, beside terms or an expression; where it holds, `failure_value` counts"""
     failure_value: tables.FiniteNumber | None = None
 
     @model_validator(mode="after")
@@ -255,13 +262,13 @@ class Reward(Table):
             missing = "failure" if self.failure is None else "failure_value"
             raise PydanticCustomError("failure", "missing key '{key}'", {"key": missing})
         if self.failure is not None and not (self.terms or self.expression):
-            message = "failure stands beside terms or an expression; a case fails with failure = true"
+            message = "failure goes with terms or an expression; in cases, give one case failure = true"
             raise PydanticCustomError("failure", message)
         return self
 
 
 def reward_formula(reward: Reward, scope: TaskScope) -> Expression | None:
-    """None where the reward is learned from a column."""
+    """Return the reward as one expression; None if it is learned from a column."""
     if reward.column is not None:
         return None
     if reward.expression is not None:
@@ -277,7 +284,7 @@ def reward_formula(reward: Reward, scope: TaskScope) -> Expression | None:
 
 
 def _lower_terms(terms: tuple[RewardTerm, ...], scope: TaskScope) -> Expression:
-    """Minus the sum of weights times costs."""
+    """Return minus the sum of weights times costs."""
     lowered: Expression | None = None
     for term in terms:
         cost = simplify(_parse(term.cost(scope), scope, "number"))
@@ -294,7 +301,7 @@ def _times(weight: float, cost: Expression) -> Expression:
 
 
 def lower_failure(reward: Reward, scope: TaskScope) -> Expression | None:
-    """Holds where the failure case does and none before it; None if nothing is a failure."""
+    """Return the condition that the failure case holds and none before it; None without such a case."""
     failure = None if reward.failure is None else _parse(reward.failure, scope, "condition")
     for case in reversed(reward.cases):
         condition = _parse(case.when, scope, "condition")
@@ -306,6 +313,7 @@ def lower_failure(reward: Reward, scope: TaskScope) -> Expression | None:
 
 
 def reward_faults(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
+    """Check the formulas and the terms of a reward, each by itself and then all together."""
     texts: list[tuple[tuple[str | int, ...], str, Kind]]
     texts = [(("cases", index, "when"), case.when, "condition") for index, case in enumerate(reward.cases)]
     texts += [
@@ -333,7 +341,7 @@ def reward_faults(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
 
 
 def _together(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
-    """What is right by itself may still be too deep, or too large, in one expression."""
+    """Check the whole expression, which may be too deep or too large though its parts are not."""
     try:
         reward_formula(reward, scope)
     except ClearloopError as error:

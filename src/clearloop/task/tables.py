@@ -1,6 +1,6 @@
-"""The tables of a task file, key by key: which there are, and what each may hold.
+"""The tables of a task file, key by key: which keys there are, and what each may hold.
 
-What they mean together (names, formulas, columns) is judged in `task`.
+`task` checks what the tables mean together: names, formulas, columns.
 """
 
 import math
@@ -25,18 +25,18 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from clearloop.errors import did_you_mean, quoted
 from clearloop.expression import is_name
 
-# Actions that take only some values: level k of n is low + k (high − low)/n, k = 0 … n.
+# Levels: some actions take only the values low + k (high − low)/n, k = 0 … n.
 #
-# What is asked for is limited to [low, high], then rounded to the nearest level; of two that are equally
-# near, to the higher one. `to_level` says it for a number, `to_levels` for arrays; the engine
+# An action is first limited to [low, high], then rounded to the nearest level; of two levels that are equally
+# near, to the higher one. `to_level` does this for a number, `to_levels` for arrays; the engine
 # (`kernels/policies.py`) does the same operations in the same order, so that all three agree to the bit.
 
 MOST_LEVELS = 1_000_000
-WHOLE = 1e-9  # what a quotient may differ from a whole number by: 0.3/0.1 is 2.9999999999999996
+WHOLE = 1e-9  # how far a quotient may be from a whole number: 0.3/0.1 is 2.9999999999999996
 
 
 def whole(distance: float, step: float) -> int | None:
-    """How many steps make up a distance; None if it is not a whole number of them."""
+    """Return how many steps make up a distance; None if it is not a whole number of them."""
     quotient = distance / step
     if not (quotient <= MOST_LEVELS and distance * quotient < math.inf):
         return None
@@ -44,13 +44,22 @@ def whole(distance: float, step: float) -> int | None:
 
 
 def to_level(value: float, low: float, high: float, count: int) -> float:
-    """A number from low to high as the nearest level; `count`: n."""
+    """Round a number between low and high to the nearest of the levels 0 … count."""
     k = math.floor((value - low) * count / (high - low) + 0.5)
     return min(low + k * (high - low) / count, high)
 
 
 def to_levels(values: NDArray[Any], limits: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
-    """[…, A] limited and, where `counts` [A] says so (0: any value will do), as levels. `limits`: [A, 2]."""
+    """Limit actions and round them to their levels.
+
+    Args:
+        values: Actions [..., A].
+        limits: The lowest and the highest value of each action [A, 2].
+        counts: Steps from limit to limit of each action [A]; 0 if it may take any value.
+
+    Returns:
+        The actions that are applied [..., A].
+    """
     low, high = limits.T
     limited = np.clip(values, low, high)
     n = np.maximum(counts, 1)
@@ -62,7 +71,14 @@ def to_levels(values: NDArray[Any], limits: NDArray[Any], counts: NDArray[Any]) 
 def draw_levels(
     limits: NDArray[np.float64], counts: NDArray[np.float64], shape: tuple[int, ...], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """[*shape, A] uniform: in the limits, or over the levels."""
+    """Draw actions [*shape, A] uniformly between their limits, or over their levels.
+
+    Args:
+        limits: The lowest and the highest value of each action [A, 2].
+        counts: Steps from limit to limit of each action [A]; 0 if it may take any value.
+        shape: How many actions to draw.
+        rng: The source of randomness.
+    """
     low, high = limits.T
     drawn = rng.uniform(low, high, size=(*shape, len(low)))
     n = np.maximum(counts, 1)
@@ -71,13 +87,13 @@ def draw_levels(
     return chosen
 
 
-# No real task comes near these; a hostile one fails at once instead of filling the memory.
+# The types of the values. No real task comes near these limits; a hostile one is refused at once.
 MOST_NAMES = 256
 LONGEST_FORMULA = 10_000
 
 
 def expecting(what: str) -> WrapValidator:
-    """Says what was expected, in place of whatever pydantic says about the part that failed."""
+    """Make a validator whose error says what was expected, in place of pydantic's own message."""
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -136,7 +152,7 @@ Definition = Annotated[_Finite | _FormulaText, expecting("a number, or a formula
 
 
 class Table(BaseModel):
-    """A TOML table that knows its keys, and answers an unknown one with a suggestion."""
+    """A TOML table that knows its keys, and suggests one for a key that it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,19 +168,23 @@ class Table(BaseModel):
 
 
 class State(Table):
+    """A state of the plant, as the task and the log know it."""
+
     unit: _Unit = ""
     setpoint: Setpoint | None = None
     formula: Formula | None = None
-    """computed from other states and from the past, not read and not predicted"""
+    """computes the state from other states and from the past; then it is neither read nor predicted"""
     external: Flag = False
-    """comes from outside: seen, not predicted"""
+    """true if the state comes from outside: controllers see it, models do not predict it"""
 
 
 class Action(Table):
+    """An action: what a controller sets."""
+
     unit: _Unit = ""
     limits: Limits
     step: Positive | None = None
-    """It takes only values so far apart, counted from the lower limit; none given: any value."""
+    """the distance between the values that the action may take, from the lower limit on; None: any value"""
 
     @model_validator(mode="after")
     def _whole_steps(self) -> Self:
@@ -176,31 +196,31 @@ class Action(Table):
 
     @property
     def count(self) -> int:
-        """Steps from limit to limit; 0: any value will do."""
+        """The number of steps from limit to limit; 0 if the action may take any value."""
         return (self.step and whole(self.limits[1] - self.limits[0], self.step)) or 0
 
 
 class Exploration(Table):
-    """How a batch is drawn from the plant: uniform starts; at every step uniform actions, or by a law."""
+    """The [exploration] table: a batch is drawn from the plant with random actions, or by a law."""
 
     size: Annotated[_Whole, Field(ge=1, le=100_000_000), expecting("a whole number of transitions")] = 10_000
     steps: Horizon = 20
     starts: Annotated[dict[str, Start], Field(max_length=MOST_NAMES)] = Field({})
     law: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
-    """of each action, as in a controller file; it may read signals, too"""
+    """the formula of each action, as in a controller file; it may read signals, too"""
     where: Annotated[dict[str, Definition], Field(max_length=MOST_NAMES)] = Field({})
     """names for parts of the law"""
 
 
 class Signal(Table):
-    """How a setpoint, an external state or a disturbance runs in simulations: one of these."""
+    """The course of a setpoint, an external state or a disturbance in simulations: steps, or noise."""
 
     steps: Limits | None = None
-    """uniform between the two, and a new value now and then"""
+    """the range of a piecewise constant signal, whose values are uniform between the two"""
     every: Spell = (100, 100)
-    """the least and the largest number of control intervals from one value to the next"""
+    """the least and the largest number of control intervals between two steps"""
     noise: Positive | None = None
-    """normal, a new value in every control interval; this is its standard deviation"""
+    """the standard deviation of normal noise, with a new value in every control interval"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -218,7 +238,7 @@ class Plant(Table):
     next: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
     """the next value of a state, from the present ones"""
     observed: Annotated[dict[str, Formula], Field(max_length=MOST_NAMES)] = Field({})
-    """what a sensor shows, of states that the task does not have"""
+    """what a sensor shows of states that the task does not have"""
     on_failure: dict[str, FiniteNumber] = Field({})
     gymnasium: Text | None = None
 
@@ -231,25 +251,29 @@ class Plant(Table):
         return self
 
 
-# A fault in a task file as one line for a person: where it is, in TOML terms, and what is wrong.
+# Faults in a task file, each as one line for a person: where it is, in TOML terms, and what is wrong.
 
 TABLES = ("states", "actions", "reward", "starts", "plant", "exploration", "data", "sampling")
 
 
 class Fault(NamedTuple):
+    """Something that is wrong in a task file."""
+
     where: tuple[str | int, ...]
+    """the keys and indices that lead to it"""
     what: str
+    """what is wrong, and what was expected"""
 
 
 def first_of(faults: Sequence[Fault]) -> str:
-    """The first fault, and how many more there are."""
+    """Write the first fault in one line, with the number of the others."""
     where, what = faults[0]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return (f"{toml_path(where)}: {what}" if where else what) + more
 
 
 def toml_path(where: Sequence[str | int]) -> str:
-    """`[reward] cases[1].when` for ("reward", "cases", 1, "when")."""
+    """Write where a key stands: `[reward] cases[1].when` for ("reward", "cases", 1, "when")."""
     table = f"[{where[0]}]" if where[0] in TABLES else str(where[0])
     keys = ""
     for part in where[1:]:
@@ -258,6 +282,7 @@ def toml_path(where: Sequence[str | int]) -> str:
 
 
 def faults_of(error: ValidationError) -> list[Fault]:
+    """Translate pydantic's errors into faults."""
     return [_fault(detail) for detail in error.errors(include_url=False, include_input=False)]
 
 
@@ -280,26 +305,26 @@ def _fault(detail: ErrorDetails) -> Fault:
             return Fault(where, detail["msg"])
 
 
-# How a log's columns map onto a task: each name's own column, unless [data] says otherwise.
+# The [data] table: a state or an action is read from the column of its name, unless [data] names another.
 
 ROLES = ("time", "episode", "reward", "terminal")
 
 
 class Columns(NamedTuple):
-    """The log's own names for what a task needs from it."""
+    """The names of the log columns that a task reads."""
 
     states: tuple[str, ...]
     actions: tuple[str, ...]
     setpoints: tuple[str, ...]
-    """Of the states whose setpoint is logged, in state order."""
+    """The setpoints of the states whose setpoint is logged, in state order."""
     time: str
     episode: str
     reward: str
     terminal: str
     needed: tuple[str, ...]
-    """Columns that a log must have; the others are read where they are there."""
+    """The columns that a log must have; the others are read if the log has them."""
     time_unit: float = 1.0
-    """Seconds that a one in the time column stands for."""
+    """Seconds in one unit of the time column."""
 
 
 def map_columns(
@@ -310,9 +335,15 @@ def map_columns(
     reward: str | None,
     derived: Collection[str] = (),
 ) -> Columns:
-    """`reward`: the column that the reward is learned from, which then must be there.
+    """Find the log column of everything that a task reads.
 
-    What is `derived` need not be there.
+    Args:
+        data: The [data] table: a column for each name whose column is called otherwise.
+        states: The names of the states.
+        actions: The names of the actions.
+        setpoints: The setpoint of each state that has one: a number, or a column.
+        reward: The column that the reward is learned from; None if the task computes the reward.
+        derived: States that are computed from others, which a log need not have.
     """
     role = {name: data.get(name, name) for name in (*states, *actions, *ROLES)}
     if reward is not None:
@@ -333,7 +364,7 @@ def map_columns(
 
 
 def data_faults(data: Mapping[str, str], names: Sequence[str], reward: str | None) -> Iterator[Fault]:
-    """`names`: of states and actions."""
+    """Check the [data] table against the names of states and actions, and the reward's column."""
     known = (*names, *ROLES)
     for key in data:
         if key not in known:
@@ -353,46 +384,50 @@ def data_faults(data: Mapping[str, str], names: Sequence[str], reward: str | Non
 # The [sampling] table: how a log becomes rows that are `dt` apart.
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-"""Of each unit that a numeric time column may have."""
+"""The seconds in each unit that a numeric time column may have."""
 
 
 class Sampling(Table):
+    """The rule by which `data/resampling.py` puts the rows of a log on a grid."""
+
     time_unit: Annotated[
         Literal["ns", "us", "ms", "s", "min", "h"], expecting(f"one of {', '.join(SECONDS)}, in quotes")
     ] = "s"
-    """Of a time column that holds numbers; dates know their own."""
+    """the unit of a time column that holds numbers; dates need none"""
     resample: Annotated[Literal["linear", "none"], expecting('"linear" or "none"')] = "linear"
-    """Where rows are not `dt` apart: states by linear interpolation, all else held; or left as they are."""
+    """where rows are not `dt` apart: interpolate states linearly and hold the rest, or leave the rows"""
     gap: Positive | None = None
-    """Seconds without a row after which a new episode begins; five `dt` if not given."""
+    """seconds without a row after which a new episode begins; five `dt` if not given"""
 
     @property
     def seconds(self) -> float:
-        """In one unit of the time column."""
+        """The seconds in one unit of the time column."""
         return SECONDS[self.time_unit]
 
 
-# The names of a task: which there may be, and what formulas may refer to.
+# Names: what may be one, and which of them formulas may refer to.
 
 MOST_STEPS_BACK = 1_000  # of any formula
 KEYS = ("time", "episode", "reward", "terminal", "from")  # they mean something else in [data] and [starts]
 
 
 class TaskScope(NamedTuple):
+    """The names that the formulas of a task may refer to, and what a formula needs to know of them."""
+
     states: tuple[str, ...]
     actions: tuple[str, ...]
     setpoints: Mapping[str, float | str]
-    """Of the states that have one: a number, or a log column."""
+    """The setpoint of each state that has one: a number, or a log column."""
     limits: Mapping[str, tuple[float, float]]
-    """Of the actions."""
+    """The limits of each action."""
     dt: float
-    """Seconds of a step."""
+    """Seconds of a control interval."""
     history: int
     """Observations that models and controllers see, the present one included."""
     derived: tuple[str, ...] = ()
     """States that are computed from others."""
     external: tuple[str, ...] = ()
-    """States that come from outside: neither predicted nor computed."""
+    """States that come from outside and are neither predicted nor computed."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -400,7 +435,7 @@ class TaskScope(NamedTuple):
 
 
 def name_faults(where: tuple[str, ...], names: Collection[str], taken: Collection[str]) -> Iterator[Fault]:
-    """Of new names in a table."""
+    """Check the names that a table introduces against the language's rules and those `taken` already."""
     for name in names:
         if not is_name(name) or name in KEYS:
             expected = "expected letters, digits and _, and no reserved word"
@@ -410,7 +445,7 @@ def name_faults(where: tuple[str, ...], names: Collection[str], taken: Collectio
 
 
 def state_faults(where: tuple[str, ...], names: Collection[str], states: Collection[str]) -> Iterator[Fault]:
-    """Of keys that must be states."""
+    """Check that the keys of a table are names of states."""
     for name in names:
         if name not in states:
             yield Fault(where, f"unknown state {quoted(name)}{did_you_mean(name, states)}")

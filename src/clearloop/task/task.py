@@ -1,4 +1,4 @@
-"""The task itself: what is to be controlled, and everything that follows from its file."""
+"""A task says what is to be controlled: its file, checked, and everything that follows from it."""
 
 import re
 import tomllib
@@ -58,11 +58,12 @@ from clearloop.task.tables import (
     name_faults,
 )
 
-# What stands in a task file, and what can be read off it without a formula.
-
 
 class Fields(Table):
-    """Of a task. What they mean together is not checked here."""
+    """The keys of a task file, and what can be read off them without parsing a formula.
+
+    Each key is checked by itself here; `Task` checks what they mean together.
+    """
 
     name: Text
     dt: Positive
@@ -90,26 +91,26 @@ class Fields(Table):
 
     @cached_property
     def action_limits(self) -> NDArray[np.float64]:
-        """[A, 2], the lowest and the highest value of each action."""
+        """The lowest and the highest value of each action [A, 2]."""
         limits = np.array([action.limits for action in self.actions.values()])
         limits.flags.writeable = False
         return limits
 
     @cached_property
     def action_counts(self) -> NDArray[np.float64]:
-        """[A], the steps from limit to limit of actions that take only some values (`levels.py`); 0: any."""
+        """The number of steps from limit to limit of each action [A]; 0 if it may take any value."""
         counts = np.array([float(action.count) for action in self.actions.values()])
         counts.flags.writeable = False
         return counts
 
     @property
     def setpoints(self) -> dict[str, float | str]:
-        """Of the states that have one: a number, or the name of a log column."""
+        """The setpoint of each state that has one: a number, or the name of a log column."""
         return {name: state.setpoint for name, state in self.states.items() if state.setpoint is not None}
 
     @property
     def scope(self) -> TaskScope:
-        """What the task's formulas may refer to."""
+        """The names that the task's formulas may refer to."""
         derived = tuple(name for name, state in self.states.items() if state.formula is not None)
         external = tuple(name for name, state in self.states.items() if state.external)
         limits = {name: action.limits for name, action in self.actions.items()}
@@ -126,7 +127,7 @@ class Fields(Table):
 
     @property
     def reward_levels(self) -> tuple[float, ...] | None:
-        """The values that the cases can give, best first: the classes of a reward that is learned."""
+        """The values that the reward's cases can give, best first; None if the reward has no cases."""
         if self.reward.otherwise is None:
             return None
         return tuple(
@@ -135,43 +136,44 @@ class Fields(Table):
 
     @property
     def failure_level(self) -> float | None:
+        """The reward of a failed step; None if the reward knows no failure."""
         failing = (case.value for case in self.reward.cases if case.failure)
         return next(failing, self.reward.failure_value)
 
     @property
     def predicted(self) -> tuple[str, ...]:
-        """The states that a model must predict: neither computed from others, nor from outside."""
+        """The states that a model must predict: neither computed from others nor external."""
         return tuple(
             name for name, state in self.states.items() if state.formula is None and not state.external
         )
 
     @property
     def simulated(self) -> bool:
-        """Whether the engine can run the plant."""
+        """True if the engine can run the plant."""
         return self.plant is not None and self.plant.gymnasium is None
 
     @property
     def substeps(self) -> int:
-        """Of the integration, in one control interval."""
+        """The number of integration steps in one control interval."""
         return self.plant.substeps if self.plant else 1
 
     @property
     def on_failure(self) -> dict[str, float]:
-        """What failure sets states to, before they stay as they are."""
+        """The values that failure sets states to, before all states stay as they are."""
         return dict(self.plant.on_failure) if self.plant else {}
 
     @property
     def gymnasium(self) -> str | None:
-        """The id of the environment that is the plant."""
+        """The id of the Gymnasium environment that is the plant; None if the plant is not one."""
         return self.plant.gymnasium if self.plant else None
 
     @property
     def exploration_box(self) -> dict[str, Start]:
-        """The starts of episodes that explore; nothing where none are given."""
+        """The box of states in which exploring episodes start; empty if the task gives none."""
         return self.exploration.starts if self.exploration else {}
 
 
-# Task files on disk: the built-in ones, which are TOML files of the package, and the user's own.
+# Task files on disk: the built-in ones are TOML files of the package.
 
 LARGEST_TASK_FILE = 256 * 1024  # bytes; the built-in tasks have about two thousand
 
@@ -183,14 +185,14 @@ _DEEP_KEY = re.compile(
 
 
 def builtin_tasks() -> tuple[str, ...]:
-    """The names that `Task.load` knows without a file, in alphabetical order."""
+    """Return the names of the tasks that `Task.load` knows without a file, in alphabetical order."""
     folder = files("clearloop") / "tasks"
     names = (entry.name for entry in folder.iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 def read_task(name_or_path: str | Path) -> tuple[str, str]:
-    """The text of a built-in task or of a .toml file, and what to call it in messages."""
+    """Return the text of a built-in task or of a .toml file, and its name for messages."""
     name = str(name_or_path)
     if not name.lower().endswith(".toml"):
         return _read_builtin(name), name
@@ -206,7 +208,8 @@ def _read_builtin(name: str) -> str:
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    too_deep = f"{source}: nested too deeply for a task file"
+    """Parse the text of a task file; errors call it `source`."""
+    too_deep = f"{source}: is nested too deeply for a task file"
     if _DEEP_KEY.search(text):
         raise ClearloopError(too_deep)
     try:
@@ -216,25 +219,56 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ClearloopError(f"{source}: broken TOML: {error}") from error
     except ValueError as error:
-        raise ClearloopError(f"{source}: a number in it has thousands of digits") from error
+        raise ClearloopError(f"{source}: a number in this file has thousands of digits") from error
 
 
 class Task(Fields):
-    """A task file, checked. `model_dump(mode="json")` and `from_dict` give an equal one."""
+    """A checked task file, which says what is to be controlled and to what end.
+
+    `Task.from_dict(task.model_dump(mode="json"))` gives an equal task.
+
+    Attributes:
+        name: What the task is called.
+        dt: Seconds of a control interval: from one row to the next, and from one action to the next.
+        discount: What a reward of the next step counts, compared with one of this step; at most 1.
+        horizon: Control intervals that a controller is judged over.
+        history: Observations that models and controllers see, the present one included.
+        symmetric: True if negated states and actions make the same plant.
+        states: What is measured, by name: unit, setpoint, formula, or external.
+        actions: What a controller sets, by name: unit, limits and step.
+        reward: What is wanted: cases, terms, an expression, or a log column to learn it from.
+        starts: The box of states in which episodes start, or `{"from": "batch"}`.
+        plant: The true system, where there is one to test on.
+        signals: How setpoints, external states and disturbances run in simulations.
+        exploration: How a batch is drawn from the plant.
+        data: The log's column for a state, an action or a role, where the two names differ.
+        sampling: How a log becomes rows that are `dt` apart; None leaves the rows as they are.
+    """
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> Self:
-        """A built-in task by its name, or a .toml file."""
+        """Load a built-in task by its name, or a .toml file by its path."""
         text, source = read_task(name_or_path)
         return cls.from_toml(text, source=source)
 
     @classmethod
     def from_toml(cls, text: str, *, source: str = "task") -> Self:
-        """`source` is what errors call it."""
+        """Make a task from the text of a task file.
+
+        Args:
+            text: TOML.
+            source: What errors call the text.
+        """
         return cls.from_dict(parse_toml(text, source), source=source)
 
     @classmethod
     def from_dict(cls, tables: dict[str, Any], *, source: str = "task") -> Self:
+        """Make a task from the tables of a task file.
+
+        Args:
+            tables: The keys of a task file with their values, as TOML or JSON has them.
+            source: What errors call the tables.
+        """
         try:
             return cls.model_validate(tables)
         except ValidationError as error:
@@ -266,16 +300,20 @@ class Task(Fields):
 
     @cached_property
     def derived(self) -> dict[str, Expression]:
-        """The formulas of the states that have one: their values from what is seen and was before."""
+        """The formula of each state that is computed from other states and from the past."""
         return derive_states(self.states, self.scope)
 
     @cached_property
     def reward_expression(self) -> Expression | None:
-        """A bare state is the next one, `theta[t]` the one before the step. None: learned from a column."""
+        """The reward of a step, or None if the reward is learned from a log column.
+
+        A bare state name is the value after the step, `theta[t]` the value before it.
+        """
         return reward_formula(self.reward, self.scope)
 
     @cached_property
     def failure_condition(self) -> Expression | None:
+        """The condition under which a step has failed; None if the reward knows no failure."""
         return lower_failure(self.reward, self.scope)
 
     @cached_property
@@ -284,25 +322,22 @@ class Task(Fields):
 
     @property
     def plant_derivatives(self) -> dict[str, Expression]:
-        """Of the plant's states that are integrated, hidden ones included."""
+        """The time derivatives of the plant's states that are integrated, hidden ones included."""
         return self._inlined.derivatives
 
     @property
     def plant_next(self) -> dict[str, Expression]:
-        """Of the plant's states with difference equations: their values from what was before."""
+        """The difference equations of the plant's states that have one."""
         return self._inlined.next
 
     @property
     def plant_observed(self) -> dict[str, Expression]:
-        """Of the states that sensors show."""
+        """The formulas of what sensors show of the plant's states."""
         return self._inlined.observed
 
     @property
     def unveiled(self) -> "Task":
-        """The task as the plant sees it: what no sensor shows, and what comes from outside, are states too.
-
-        They stand after the others.
-        """
+        """The task as the plant sees it, with hidden states and disturbances after the task's own states."""
         return self._unveiled or self
 
     @cached_property
@@ -316,12 +351,12 @@ class Task(Fields):
 
     @cached_property
     def start_box(self) -> NDArray[np.float64] | None:
-        """[S, 2], 0 where no box is given; None if starts come from the batch."""
+        """The box [S, 2] in which episodes start, 0 for states that have none; None: from the batch."""
         return make_box(self.starts, self.state_names)
 
     @property
     def scorable(self) -> bool:
-        """Whether its plant can be run without a log: it has starts, a reward, and setpoints of its own."""
+        """True if the plant can be run without a log: the task gives starts, a reward and setpoints."""
         if any(isinstance(aim, str) and aim not in self.signals for aim in self.setpoints.values()):
             return False
         boxed = self.start_box is not None and self.reward_expression is not None
@@ -333,19 +368,29 @@ class Task(Fields):
 
     @property
     def exploration_law(self) -> tuple[Expression, ...]:
-        """Of each action; nothing if they are random."""
+        """The formula by which exploration chooses each action; empty if actions are random."""
         return self._law.actions
 
     def scoring_starts(self, n: int = 1024) -> NDArray[np.float64]:
-        """[n, S]: the same for everybody, and never seen by a search."""
+        """Return the first n starts [n, S] of the scoring set, which is fixed and never seen by a search."""
         return sobol_starts(self._box(n), n)
 
     def random_starts(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """[n, S], uniform in the start box."""
+        """Draw n starts [n, S] uniformly from the start box.
+
+        Args:
+            n: The number of starts.
+            rng: The source of randomness.
+        """
         return uniform_starts(self._box(n), n, rng)
 
     def even_starts(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """[n, S], random, but spread evenly over the start box: means over them vary far less."""
+        """Draw n starts [n, S] at random but evenly over the start box, so that means vary far less.
+
+        Args:
+            n: The number of starts.
+            rng: The source of randomness.
+        """
         return sobol_starts(self._box(n), n, rng)
 
     def _box(self, n: int) -> NDArray[np.float64]:
@@ -359,7 +404,7 @@ class Task(Fields):
 
     @cached_property
     def columns(self) -> Columns:
-        """The names that a log has for all this."""
+        """The names of the log columns that the task reads."""
         columns = map_columns(
             self.data, self.state_names, self.action_names, self.setpoints, self.reward.column, self.derived
         )

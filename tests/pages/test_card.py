@@ -47,18 +47,18 @@ def card(finished: RunDirectory, file: Path) -> Card:
 def test_it_has_all_its_parts(card: Card, finished: RunDirectory) -> None:
     found = sections(card)
     assert list(found) == [
-        "What each part does", "Gains at the operating point", "Starts saved and lost", "Where it goes",
-        "Small deviations", "Noise, delay and gain error", "What it costs", "What this rests on",
+        "What each part does", "Gains at the operating point", "Starts that fail", "Outside the log",
+        "Small deviations", "Noise, delay and gain error", "Penalty", "Evidence",
     ]  # fmt: skip
     entry = Front.read(finished).entries[-1]
-    costs = found["What it costs"].table
+    costs = found["Penalty"].table
     assert costs is not None
     assert entry.penalty_system is not None
     shown = [str(row[1].content).split()[0] for row in costs.rows]
     assert shown == [f"{entry.penalty_model:.2f}", f"{entry.penalty_system:.2f}"]
     margins = found["Small deviations"].table
     assert margins is not None
-    assert margins.header == ("", "linear model of the log", "plant where it rests")
+    assert margins.header == ("", "linear model of the log", "plant at rest")
     assert "gain margin, up" in [row[0].content for row in margins.rows]
 
 
@@ -73,7 +73,7 @@ def test_gains_of_lqr_are_those_of_lqr_itself(card: Card, file: Path) -> None:
 
 
 def test_the_hashes_are_those_of_the_files(card: Card, file: Path, finished: RunDirectory) -> None:
-    table = sections(card)["What this rests on"].table
+    table = sections(card)["Evidence"].table
     assert table is not None
     digests = {str(row[1].content): row[2].content for row in table.rows}
     assert digests[file.name] == hashlib.sha256(file.read_bytes()).hexdigest()
@@ -124,10 +124,12 @@ def test_without_a_plant_it_says_so(finished: RunDirectory, file: Path, tmp_path
     doubts = [{"code": "x", "message": "the log is short"}]
     RunDirectory(bare).write_json("run.json", description | {"doubts": doubts})
     found = sections(contents(file, RunDirectory(bare)))
-    costs = found["What it costs"].table
+    costs = found["Penalty"].table
     assert costs is not None
     assert costs.rows[1][1].content == "not tested on a plant"
-    assert found["By force: this data cannot support a controller"].lines == ("The log is short.",)
+    assert found["Learned with --force: this data cannot support a controller"].lines == (
+        "The log is short.",
+    )
 
 
 def test_what_remembers_too_much_has_no_eigenvalues(finished: RunDirectory, tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_what_remembers_too_much_has_no_eigenvalues(finished: RunDirectory, tmp_
     (tmp_path / "old.json").write_text(text)
     found = sections(contents(tmp_path / "old.json", finished))
     assert found["Small deviations"].lines == (
-        "No eigenvalues and margins: the controller remembers too much.",
+        "No eigenvalues and margins: the controller remembers too many values.",
     )
 
 
@@ -143,7 +145,9 @@ def test_a_planner_has_no_card(finished: RunDirectory, tmp_path: Path) -> None:
     text = """{"clearloop": 1, "kind": "planner", "run": "..", "outputs": ["push"], "horizon": 6, "hold": 2,
         "particles": 8, "rounds": 2, "members": 1, "seed": 0}"""
     (tmp_path / "planner.json").write_text(text)
-    with pytest.raises(ClearloopError, match=r"planner\.json: a planner searches anew at every step"):
+    with pytest.raises(
+        ClearloopError, match=r"planner\.json: a planner searches for a new plan at every step"
+    ):
         contents(tmp_path / "planner.json", finished)
 
 

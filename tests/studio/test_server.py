@@ -184,7 +184,7 @@ def test_a_batch_is_taken_if_the_task_can_read_it(studio: Studio, client: TestCl
     again = client.post("/api/batches?task=cartpole&name=mine", content=text)
     assert (again.status_code, again.json()) == (
         400,
-        {"error": "there is a batch 'mine' already: give another name"},
+        {"error": "there is already a batch 'mine': give another name"},
     )
     assert sorted(path.name for path in studio.batches.folder.iterdir()) == ["mine.csv", "mine.json"]
 
@@ -310,7 +310,7 @@ def test_what_was_not_played_is_not_saved(studio: Studio, client: TestClient) ->
         socket.send_json({"do": "record", "on": False})
         while "error" not in (answer := json.loads(socket.receive_text())):
             assert answer["recording"]["rows"] <= 1
-        assert answer["error"] == "record: nothing happened, so nothing was saved"
+        assert answer["error"] == "record: no step was made, so nothing was saved"
     assert not studio.batches.folder.exists()
 
 

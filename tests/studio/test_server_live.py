@@ -83,9 +83,9 @@ def test_a_flood_of_junk_closes_one_socket_and_no_other(served: Served) -> None:
 def test_messages_that_are_too_large(served: Served) -> None:
     with served.connect() as one:
         one.send("x" * 4097)
-        assert error(one) == "message: longer than 4,096 bytes"
+        assert error(one) == "message: it is longer than 4,096 bytes"
         one.send("x" * 4097)
-        assert error(one) == "message: longer than 4,096 bytes"
+        assert error(one) == "message: it is longer than 4,096 bytes"
         one.send("x" * 4097)
         assert closing_code(one) == 1008
     with served.connect() as other:

@@ -1,4 +1,4 @@
-"""The application: what is served where."""
+"""The web server of the studio: its addresses, its limits, and how it is run on this machine."""
 
 import logging
 import secrets
@@ -35,34 +35,51 @@ from clearloop.studio.live import TRY_AGAIN_LATER, Live
 from clearloop.studio.session import Session
 from clearloop.task import Task
 
-# Bodies of requests, no larger than they may be.
+# Bodies of requests, which are read up to a limit.
 
 TOO_LARGE = 413
 
 
 async def read_body(request: Request) -> bytes:
-    """A small body, whole."""
+    """Return the whole body of a request.
+
+    Raises:
+        RefusedError: It is longer than a message may be.
+    """
     body = b""
     async for piece in request.stream():
         body += piece
         if len(body) > LARGEST_MESSAGE:
-            raise RefusedError(TOO_LARGE, f"request: longer than {LARGEST_MESSAGE:,} bytes")
+            raise RefusedError(TOO_LARGE, f"request: its body is longer than {LARGEST_MESSAGE:,} bytes")
     return body
 
 
 async def take_batch(request: Request, batches: Batches, name: str, task: Task) -> dict[str, Any]:
-    """A CSV file as a batch, if it is one; nothing is left of one that is refused or cut off."""
+    """Receive a CSV file as a batch; nothing is left of a file that is refused or cut off.
+
+    Args:
+        request: The request, whose body is the file.
+        batches: The folder of batches.
+        name: The name of the new batch.
+        task: The task whose log it is.
+
+    Returns:
+        The description of the batch as JSON values.
+
+    Raises:
+        ClearloopError: The name, the size or the content is refused, or the upload was cut off.
+    """
     checked_name(name, "a batch")
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > LARGEST_UPLOAD:
-        raise RefusedError(TOO_LARGE, f"upload: larger than {LARGEST_UPLOAD // 1024**2} MB")
+        raise _too_large()
     await to_thread.run_sync(batches.make_folder)
     partial = batches.folder / f".{secrets.token_hex(8)}.upload.csv"
     try:
         await _receive(request, partial)
         return await to_thread.run_sync(batches.take, partial, name, task)
     except ClientDisconnect as error:
-        raise ClearloopError("upload: cut off") from error
+        raise ClearloopError("upload: the connection was lost") from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -73,25 +90,36 @@ async def _receive(request: Request, path: Path) -> None:
         async for piece in request.stream():
             size += len(piece)
             if size > LARGEST_UPLOAD:
-                raise RefusedError(TOO_LARGE, f"upload: larger than {LARGEST_UPLOAD // 1024**2} MB")
+                raise _too_large()
             file.write(piece)
 
+
+def _too_large() -> RefusedError:
+    return RefusedError(TOO_LARGE, f"upload: the file is larger than {LARGEST_UPLOAD // 1024**2} MB")
+
+
+# The application.
 
 PAGE = Path(__file__).parent / "page"
 MOST_SESSIONS = 64
 
 
 class Studio:
-    """What all requests share. Whatever reads or writes files does so in a thread: the clock goes on."""
+    """The state that all requests share, and their handlers.
+
+    Handlers read and write files in threads, so that live sessions keep time meanwhile.
+    """
 
     def __init__(self, runs: Path, task: str = "cartpole") -> None:
+        """Open a folder of runs; `task` is open first, a built-in name or a file."""
         self.batches, self.runs = Batches(runs), Runs(runs)
         self.catalog = Catalog(self.runs, task)
         self.learner = Learner(self.catalog, self.batches, self.runs)
         self.sessions = 0
-        """that are going on"""
+        """the number of live sessions"""
 
     async def state(self, request: Request) -> Response:  # noqa: ARG002
+        """Answer `GET /api/state`: the version, the tasks and the methods."""
         tasks = await to_thread.run_sync(self.catalog.describe)
         return JSONResponse(
             {
@@ -103,6 +131,7 @@ class Studio:
         )
 
     async def list_runs(self, request: Request) -> Response:  # noqa: ARG002
+        """Answer `GET /api/runs`: all runs, the newest first."""
         listed = await to_thread.run_sync(self.runs.list)
         for one in listed:
             if one["name"] == self.learner.busy:
@@ -110,39 +139,48 @@ class Studio:
         return JSONResponse(listed)
 
     async def report(self, request: Request) -> Response:
+        """Answer `GET /runs/NAME/report.html`."""
         path = await to_thread.run_sync(self.runs.report, request.path_params["name"])
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
     async def controllers(self, request: Request) -> Response:
+        """Answer `GET /api/controllers?task=NAME`: all controllers of a task."""
         stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
         return JSONResponse(await to_thread.run_sync(self.catalog.controllers, stage))
 
     async def list_batches(self, request: Request) -> Response:  # noqa: ARG002
+        """Answer `GET /api/batches`: all batches, the newest first."""
         return JSONResponse(await to_thread.run_sync(self.batches.list))
 
     async def upload(self, request: Request) -> Response:
+        """Answer `POST /api/batches?task=NAME&name=NAME`: keep the body, a CSV file, as a batch."""
         stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
         name = request.query_params.get("name", "")
         return JSONResponse(await take_batch(request, self.batches, name, stage.task))
 
     async def download(self, request: Request) -> Response:
+        """Answer `GET /batches/NAME`: a batch as CSV."""
         name = request.path_params["name"]
         path = await to_thread.run_sync(self.batches.path, name)
         return FileResponse(path, media_type="text/csv", filename=f"{name}.csv")
 
     async def learn(self, request: Request) -> Response:
+        """Answer `POST /api/learn`: start a run and return its name."""
         wish = parse_wish(await read_body(request))
         return JSONResponse({"run": await self.learner.start(wish)})
 
     async def progress(self, request: Request) -> Response:
+        """Answer `GET /api/runs/NAME/progress`."""
         return JSONResponse(await to_thread.run_sync(self.learner.progress, request.path_params["name"]))
 
     async def stop(self, request: Request) -> Response:
+        """Answer `POST /api/runs/NAME/stop`: stop a run and return its progress."""
         name = request.path_params["name"]
         await self.learner.stop(name)
         return JSONResponse(await to_thread.run_sync(self.learner.progress, name))
 
     async def live(self, socket: WebSocket) -> None:
+        """Serve the websocket `/live?task=NAME`: one live session until it closes."""
         if self.sessions >= MOST_SESSIONS:
             await socket.close(TRY_AGAIN_LATER, "too many sessions")
             return
@@ -159,7 +197,7 @@ class Studio:
 
 
 def make_app(studio: Studio, port: int) -> Starlette:
-    """`port`: where it is served, which is part of the hosts and origins that are its own."""
+    """Make the application; `port` is where it is served, which is part of its own hosts and origins."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -191,19 +229,29 @@ def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
     return JSONResponse({"error": str(error)}, error.status if isinstance(error, RefusedError) else 400)
 
 
-# Serving the studio on this machine, until Ctrl-C.
+# The server on this machine.
 
 HOST = "127.0.0.1"
-LARGEST_FRAME = 64 * 1024  # bytes of a websocket's message, before the connection is cut
-_PATIENCE = 5  # seconds that open connections get when it ends
+LARGEST_FRAME = 64 * 1024  # bytes of a websocket's message, above which the connection is cut
+_PATIENCE = 5  # seconds that open connections have to close when the server ends
 
 
 def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> None:
-    """`port` 0 takes a free one. `ready` is told the address."""
+    """Serve the studio until Ctrl-C.
+
+    Args:
+        runs: The folder of runs.
+        task: The task that is open first, a built-in name or a file.
+        port: The port; 0 takes a free one.
+        ready: Is called with the address when the server listens.
+
+    Raises:
+        ClearloopError: The task cannot be loaded, or the port is taken.
+    """
     studio = Studio(runs, task)
     first = studio.catalog.find(studio.catalog.first)
     if first.playable:
-        Session(first).step()  # compiles, where that has not been done
+        Session(first).step()  # compiles the engine, if that has not been done
     listening = listen(port)
     complain_in_lines()
     ready(f"http://{HOST}:{listening.getsockname()[1]}/")
@@ -211,6 +259,7 @@ def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> Non
 
 
 def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
+    """Make the server for a socket that listens."""
     return uvicorn.Server(
         uvicorn.Config(
             make_app(studio, listening.getsockname()[1]),
@@ -226,20 +275,26 @@ def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
 
 
 class OneLine(logging.Formatter):
-    """What goes wrong with a connection is worth a line, not a traceback."""
+    """A formatter that logs an error of a connection as one line, without a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the first line of the message."""
         return f"studio: {record.getMessage().partition(chr(10))[0]}"
 
 
 def complain_in_lines() -> None:
+    """Log errors of the server as single lines on standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine())
     logging.basicConfig(level=logging.ERROR, handlers=[handler])
 
 
 def listen(port: int) -> socket.socket:
-    """On this machine only."""
+    """Return a socket that listens at a port of this machine only.
+
+    Raises:
+        ClearloopError: The port is taken, or not allowed.
+    """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

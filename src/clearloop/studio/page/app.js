@@ -15,7 +15,7 @@ import { Tabs } from "./tabs.js";
 import { Watch } from "./watch.js";
 
 const RETRY = 2000; // ms
-const LATE = 0.5; // share of late steps that is worth a word
+const LATE = 0.5; // share of late steps above which the page says that the session is slow
 const link = document.getElementById("link");
 const tasks = document.getElementById("task");
 const place = (name) => document.getElementById(name);
@@ -59,7 +59,7 @@ class Studio {
   // Changes the task; false if the studio does not know it.
   choose(name) {
     const task = this.state.tasks.find((one) => one.name === name);
-    if (!task) complain(`The studio does not know the task ${name}: start it with --task and the task's file`);
+    if (!task) complain(`The studio does not know the task ${name}. Start it with --task and the task's file.`);
     if (!task || task === this.task) return Boolean(task);
     this.task = task;
     tasks.value = name;
@@ -70,7 +70,7 @@ class Studio {
     return true;
   }
 
-  // A task without a plant can be learned, from a log; there is nothing to play.
+  // A task without a plant can be learned from a log, but not played.
   #still() {
     this.session.close();
     put(link, "no plant");

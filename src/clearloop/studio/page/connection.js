@@ -1,4 +1,4 @@
-// A websocket that comes back when it is lost.
+// A websocket that connects again when it is lost.
 
 const FIRST_WAIT = 500, LONGEST_WAIT = 5000; // ms
 

@@ -331,8 +331,9 @@ def test_sockets_of_others_are_refused(client: TestClient) -> None:
         with pytest.raises(WebSocketDisconnect) as refusal, live(client, **headers):
             pass
         assert refusal.value.code == 1008
-    with pytest.raises(WebSocketDisconnect), live(client, "none"):
-        pass
+    with live(client, "none") as socket, pytest.raises(WebSocketDisconnect) as refusal:
+        socket.receive_text()
+    assert refusal.value.code == 1008
 
 
 def test_there_are_only_so_many_sessions(
@@ -340,8 +341,8 @@ def test_there_are_only_so_many_sessions(
 ) -> None:
     monkeypatch.setattr(server, "MOST_SESSIONS", 2)
     with live(client), live(client):
-        with pytest.raises(WebSocketDisconnect) as refusal, live(client):
-            pass
+        with live(client) as third, pytest.raises(WebSocketDisconnect) as refusal:
+            third.receive_text()
         assert refusal.value.code == 1013
     with live(client):
         assert studio.sessions == 1

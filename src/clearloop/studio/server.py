@@ -1,13 +1,17 @@
 """The web server of the studio: its addresses, its limits, and how it is run on this machine."""
 
+import asyncio
+import json
 import logging
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -17,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import clearloop
 from clearloop.errors import ClearloopError
@@ -101,7 +106,8 @@ def _too_large() -> RefusedError:
 # The application.
 
 PAGE = Path(__file__).parent / "page"
-MOST_SESSIONS = 64
+MOST_SESSIONS = 8  # live sessions that one core steps in time (docs/studio.md)
+_LONGEST_REASON = 123  # bytes of the reason for which a websocket is closed (RFC 6455, 5.5)
 
 
 class Studio:
@@ -180,18 +186,23 @@ class Studio:
         return JSONResponse(await to_thread.run_sync(self.learner.progress, name))
 
     async def live(self, socket: WebSocket) -> None:
-        """Serve the websocket `/live?task=NAME`: one live session until it closes."""
+        """Serve the websocket `/live?task=NAME`: one live session until it closes.
+
+        A refused websocket is accepted first, because a browser tells its page only then why it was closed.
+        """
+        await socket.accept()
         if self.sessions >= MOST_SESSIONS:
-            await socket.close(TRY_AGAIN_LATER, "too many sessions")
+            reason = f"{MOST_SESSIONS} live sessions are open, which is the limit: close another tab"
+            await socket.close(TRY_AGAIN_LATER, reason)
             return
         self.sessions += 1
         try:
             stage = self.catalog.stage(socket.query_params.get("task", self.catalog.first))
             session = await to_thread.run_sync(Session, stage)
-            await socket.accept()
             await Live(socket, session, self.catalog, self.batches).run()
         except ClearloopError as error:
-            await socket.close(POLICY_VIOLATION, str(error)[:100])
+            reason = str(error).encode()[:_LONGEST_REASON].decode(errors="ignore")
+            await socket.close(POLICY_VIOLATION, reason)
         finally:
             self.sessions -= 1
 
@@ -233,6 +244,10 @@ def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
 
 HOST = "127.0.0.1"
 LARGEST_FRAME = 64 * 1024  # bytes of a websocket's message, above which the connection is cut
+MOST_CONNECTIONS = 64
+HEADER_PATIENCE = 10.0  # seconds that a client has to send the whole header of a request
+BODY_PATIENCE = 30.0  # seconds between two pieces of a body
+REFUSED_PATIENCE = 1.0  # seconds that a connection beyond the limit has to send something
 _PATIENCE = 5  # seconds that open connections have to close when the server ends
 
 
@@ -263,6 +278,7 @@ def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             make_app(studio, listening.getsockname()[1]),
+            http=BoundedProtocol,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -272,6 +288,66 @@ def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
             timeout_graceful_shutdown=_PATIENCE,
         )
     )
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP with a limit of connections, and without patience for clients that never finish a request.
+
+    uvicorn by itself keeps a connection with half a header for ever, and accepts any number of them.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or refuse it as soon as it sends something."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refused = True
+            self.connections.discard(self)
+            self._wait(REFUSED_PATIENCE)
+        else:
+            self._wait(HEADER_PATIENCE)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request, and wait for the rest only so long."""
+        if self._refused:
+            self._answer(503, f"the studio has {MOST_CONNECTIONS} connections, which is the limit: try again")
+            return
+        super().data_received(data)
+        waiting = self.conn.their_state
+        if self not in self.connections or waiting not in (h11.IDLE, h11.SEND_BODY):
+            self._stop_waiting()  # it is a websocket now, or the request is complete
+        elif waiting is h11.SEND_BODY:
+            self._wait(BODY_PATIENCE)
+        elif self._timer is None:  # the first part of the next header
+            self._wait(HEADER_PATIENCE)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self, seconds: float) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(seconds, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        if self.conn.their_state is h11.IDLE and not self._refused:
+            self._answer(408, f"the header of the request did not arrive within {HEADER_PATIENCE:g} s")
+        self.transport.close()
+
+    def _answer(self, status: int, reason: str) -> None:
+        body = json.dumps({"error": reason}).encode()
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self.transport.write(head.encode() + body)
+        self.transport.close()
 
 
 class OneLine(logging.Formatter):

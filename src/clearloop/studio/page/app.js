@@ -24,7 +24,7 @@ class Studio {
   hand = new Hand();
   frames = new Frames();
   session = new Session({
-    frame: (frame) => this.#receive(frame), error: complain, status: (status) => this.#linked(status),
+    frame: (frame) => this.#receive(frame), error: complain, status: (status, reason) => this.#linked(status, reason),
   });
 
   constructor(state) {
@@ -77,8 +77,10 @@ class Studio {
     delete link.dataset.status;
   }
 
-  #linked(status) {
-    put(link, status === "open" ? "live" : "connection lost, trying again");
+  // `reason` is the server's, if it closed the connection itself.
+  #linked(status, reason) {
+    put(link, status === "open" ? "live" : reason ? "refused, trying again" : "connection lost, trying again");
+    if (reason) complain(`The studio closed the connection: ${reason}.`);
     link.dataset.status = status;
     if (status === "open") this.tabs.panel.linked?.();
   }

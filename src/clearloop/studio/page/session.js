@@ -28,10 +28,10 @@ export class Session {
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     this.#connection = new Connection(address.href, {
       receive: (message) => ("error" in message ? this.error(message.error) : this.frame(message)),
-      status: (status) => {
+      status: (status, reason) => {
         this.#said = {};
         this.#speak();
-        this.status(status);
+        this.status(status, reason);
       },
     });
   }

@@ -10,6 +10,7 @@ from clearloop.controllers import Equation, Linear
 from clearloop.diagnosis.linearisation import (
     Linearisation,
     Margin,
+    _bearing,
     closed_loop,
     delayed,
     find_margins,
@@ -121,6 +122,31 @@ def test_margins_in_steps_do_not_depend_on_the_time_step(dt: float) -> None:
     assert margin.gain_up == pytest.approx(4.0, rel=1e-4)
     assert margin.phase == pytest.approx(90 - np.degrees(half), abs=0.01)
     assert margin.delay == pytest.approx(dt * (np.pi / 2 - half) / (2 * half), rel=1e-4)
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.5, 2.0])
+def test_a_delay_in_whole_steps_is_the_last_that_is_borne_in_seconds(dt: float) -> None:
+    """(z - 1) z² + 0.5 is stable, (z - 1) z³ + 0.5 is not: two steps are borne, whatever the phase says."""
+    linear = scalar(1.0, -0.5, dt)
+    late = [largest(delayed(linear.moves, 0, d), lengthened(linear.law, 1 + d)) for d in (2, 3)]
+    assert late[0] < 1 < late[1]
+    for said in (None, 2.9 * dt, 3.0 * dt, 50 * dt):
+        found = _bearing(Margin("u0", None, None, None, said), linear.moves, linear.law, 0, dt)
+        assert found.delay == pytest.approx(2.9 * dt if said == 2.9 * dt else 2 * dt)
+
+
+def test_of_two_gains_at_which_a_loop_is_lost_the_nearer_counts() -> None:
+    """Without control two modes grow: the second joins the first at a quarter of the gain."""
+    moves, law = np.array([[[0.6, 1.3, 1.2]], [[1.2, -0.3, 0.1]]]), np.array([[[-1.3, -1.4, 0.0]]])
+    nothing = np.zeros(2)
+    linear = Linearisation(
+        task=make_task(2), aims=nothing, point=nothing, action=np.zeros(1), drift=nothing, at_rest=True,
+        smooth=True, moves=moves, law=law, memory=0, modes=(),
+    )  # fmt: skip
+    down = margin_of(linear).gain_down
+    assert down is not None
+    assert largest(moves, 1.01 * down * law) < 1 < largest(moves, 0.99 * down * law)
+    assert largest(moves, law) < 1
 
 
 def test_a_plant_that_needs_control_has_a_gain_margin_downwards() -> None:

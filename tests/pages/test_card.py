@@ -10,11 +10,13 @@ import pytest
 import typst
 
 from clearloop.controllers import load
+from clearloop.controllers.views import TIMES
+from clearloop.diagnosis import Margin, Margins, Mode
 from clearloop.errors import ClearloopError
 from clearloop.exports import export
 from clearloop.pages.card import contents, to_html, to_pdf, write_card
 from clearloop.pages.report import TEMPLATES
-from clearloop.pages.sections import Card, Section
+from clearloop.pages.sections import Card, Section, _values
 from clearloop.runs import Front, RunDirectory
 from tests.pages.conftest import HOSTILE
 
@@ -156,3 +158,17 @@ def test_other_endings_are_refused(card: Card, tmp_path: Path) -> None:
         write_card(card, tmp_path / "card.doc")
     write_card(card, tmp_path / "card.pdf")
     assert (tmp_path / "card.pdf").read_bytes() == to_pdf(card)
+
+
+def test_margins_are_told_in_their_units() -> None:
+    margin = Margin("push", 4.0, 0.25, 75.5, 0.26)
+    values = _values(Margins((Mode.of(0.5, 0.1),), (margin,)), 0.1)
+    assert values["gain margin, up"] == f"{TIMES} 4"
+    assert values["gain margin, down"] == f"{TIMES} 0.25"
+    assert values["phase margin"] == "75.5°"
+    assert values["delay margin"] == "0.26 s (2.6 steps)"
+    assert values["time constant"] == "0.1443 s"
+    assert values["least damping"] == "no oscillation"
+    unlimited = _values(Margins((Mode.of(1.1, 0.1),), (Margin("push", None, None, None, None),)), 0.1)
+    assert {unlimited[name] for name in unlimited if "margin" in name} == {"any"}
+    assert unlimited["time constant"] == "grows in 1.05 s"

@@ -125,6 +125,13 @@ def test_margins_in_steps_do_not_depend_on_the_time_step(dt: float) -> None:
 
 
 @pytest.mark.parametrize("dt", [0.1, 0.5, 2.0])
+def test_the_modes_beside_margins_are_in_seconds(dt: float) -> None:
+    found = find_margins(scalar(1.0, -0.5, dt))
+    assert found is not None
+    assert found.modes[0].time_constant == pytest.approx(dt / np.log(2))
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.5, 2.0])
 def test_a_delay_in_whole_steps_is_the_last_that_is_borne_in_seconds(dt: float) -> None:
     """(z - 1) z² + 0.5 is stable, (z - 1) z³ + 0.5 is not: two steps are borne, whatever the phase says."""
     linear = scalar(1.0, -0.5, dt)

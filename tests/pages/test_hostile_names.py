@@ -101,7 +101,7 @@ def same_structure(found: str, plain: str) -> None:
 def test_a_card_has_the_same_structure_with_any_names_and_units(
     finished: RunDirectory, tmp_path: Path
 ) -> None:
-    cards = []
+    cards: list[Card] = []
     for texts in (EVIL, PLAIN):
         folder = tmp_path / str(len(cards))
         folder.mkdir()

@@ -187,7 +187,7 @@ def whole(connection: socket.socket) -> bytes:
     return answer
 
 
-def asked(served: Served) -> tuple[int, dict[str, object]]:
+def asked(served: Served) -> tuple[int, object]:
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
     connection.request("GET", "/api/batches", headers={"Connection": "close"})
     answer = connection.getresponse()

@@ -70,4 +70,4 @@ def test_planners_are_left_out_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -
     )
     assert [found.starts, found.linearisation, found.coverage, found.robustness] == [None] * 4
     assert set(found.left_out) == {"starts", "linearisation", "steps", "coverage", "robustness"}
-    assert "too slow" in repr(found)
+    assert "takes too long" in repr(found)

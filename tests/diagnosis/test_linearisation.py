@@ -73,6 +73,16 @@ def test_an_integrator_under_gain(gain: float) -> None:
     assert result.point.tolist() == [2.0]
 
 
+def test_a_place_of_rest_far_from_the_setpoint_is_not_its_own() -> None:
+    """The law rests at 0.25: within three spreads of 0.1, beyond three spreads of 0.05."""
+    law = Equation(outputs={"push": "2 - 4*place - speed"})
+    near, far = (found(linearise(law, SPRING, spread=np.array([s, 1.0]))) for s in (0.1, 0.05))
+    assert near.at_rest
+    assert not far.at_rest
+    np.testing.assert_array_equal(far.point, [0.0, 0.0])
+    assert far.stable is None
+
+
 def test_where_a_loop_rests_beside_its_setpoint() -> None:
     """-4 place + 2 - 4 (place - 0) = 0 at place 0.25."""
     result = on_the_spring("2 - 4*place - speed")

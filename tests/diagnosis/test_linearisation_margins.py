@@ -10,6 +10,7 @@ from clearloop.controllers import Equation, Linear
 from clearloop.diagnosis.linearisation import (
     Linearisation,
     Margin,
+    _bearing,
     closed_loop,
     delayed,
     find_margins,
@@ -89,7 +90,93 @@ def test_margins_are_where_eigenvalues_leave_the_unit_circle(seed: int) -> None:
     borne = stable.index(False) - 1 if False in stable else None
     if borne is not None:
         assert margin.delay is not None
-        assert borne <= margin.delay / task.dt + 1e-6 < borne + 1.05
+        assert borne <= margin.delay / task.dt + 1e-6
+        assert margin.delay / task.dt < borne + 1
+
+
+def scalar(u: float, gain: float, dt: float) -> Linearisation:
+    """s' = u s + a with a = gain s."""
+    task, nothing = make_task(1, dt=dt), np.zeros(1)
+    return Linearisation(
+        task=task, aims=nothing, point=nothing, action=nothing, drift=nothing, at_rest=True, smooth=True,
+        moves=np.array([[[u, 1.0]]]), law=np.array([[[gain, 0.0]]]), memory=0, modes=(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.5, 2.0])
+def test_a_loop_that_is_lost_one_step_later_bears_no_delay_at_all(dt: float) -> None:
+    """z + 0.5 = 0.6 is stable, (z + 0.5) z = 0.6 is not, though the phase alone would bear 1.5 steps."""
+    margin = margin_of(scalar(-0.5, 0.6, dt))
+    crossover = np.arccos(0.6**2 - 1.25)  # |exp(i w dt) + 0.5| = 0.6
+    phase = -np.degrees(np.angle(np.exp(1j * crossover) + 0.5)) % 360
+    assert margin.phase == pytest.approx(min(phase, 360 - phase), abs=0.01)
+    assert phase / np.degrees(crossover) == pytest.approx(1.5, abs=0.01)
+    assert margin.delay == 0.0
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.5, 2.0])
+def test_margins_in_steps_do_not_depend_on_the_time_step(dt: float) -> None:
+    """L = 0.5 / (z - 1): gains and degrees are the same for every dt, and delays are in seconds."""
+    margin = margin_of(scalar(1.0, -0.5, dt))
+    half = np.arcsin(0.25)
+    assert margin.gain_up == pytest.approx(4.0, rel=1e-4)
+    assert margin.phase == pytest.approx(90 - np.degrees(half), abs=0.01)
+    assert margin.delay == pytest.approx(dt * (np.pi / 2 - half) / (2 * half), rel=1e-4)
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.5, 2.0])
+def test_the_modes_beside_margins_are_in_seconds(dt: float) -> None:
+    found = find_margins(scalar(1.0, -0.5, dt))
+    assert found is not None
+    assert found.modes[0].time_constant == pytest.approx(dt / np.log(2))
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.5, 2.0])
+def test_a_delay_in_whole_steps_is_the_last_that_is_borne_in_seconds(dt: float) -> None:
+    """(z - 1) z² + 0.5 is stable, (z - 1) z³ + 0.5 is not: two steps are borne, whatever the phase says."""
+    linear = scalar(1.0, -0.5, dt)
+    late = [largest(delayed(linear.moves, 0, d), lengthened(linear.law, 1 + d)) for d in (2, 3)]
+    assert late[0] < 1 < late[1]
+    for said in (None, 2.9 * dt, 3.0 * dt, 50 * dt):
+        found = _bearing(Margin("u0", None, None, None, said), linear.moves, linear.law, 0, dt)
+        assert found.delay == pytest.approx(2.9 * dt if said == 2.9 * dt else 2 * dt)
+
+
+def test_of_two_gains_at_which_a_loop_is_lost_the_nearer_counts() -> None:
+    """Without control two modes grow: the second joins the first at a quarter of the gain."""
+    moves, law = np.array([[[0.6, 1.3, 1.2]], [[1.2, -0.3, 0.1]]]), np.array([[[-1.3, -1.4, 0.0]]])
+    nothing = np.zeros(2)
+    linear = Linearisation(
+        task=make_task(2), aims=nothing, point=nothing, action=np.zeros(1), drift=nothing, at_rest=True,
+        smooth=True, moves=moves, law=law, memory=0, modes=(),
+    )  # fmt: skip
+    down = margin_of(linear).gain_down
+    assert down is not None
+    assert largest(moves, 1.01 * down * law) < 1 < largest(moves, 0.99 * down * law)
+    assert largest(moves, law) < 1
+
+
+def test_a_plant_that_needs_control_has_a_gain_margin_downwards() -> None:
+    """s' = (1.5 - k) s is stable for k in 0.5 … 2.5."""
+    margin = margin_of(scalar(1.5, -1.25, 0.1))
+    assert margin.gain_up == pytest.approx(2.0, rel=1e-4)
+    assert margin.gain_down == pytest.approx(0.4, rel=1e-4)
+
+
+def test_the_words_say_each_margin_in_its_unit() -> None:
+    found = find_margins(scalar(1.5, -1.25, 0.1))
+    assert found is not None
+    (margin,) = found.actions
+    assert margin.phase is not None
+    assert margin.delay is not None
+    assert repr(found) == (
+        "stable: largest eigenvalue 0.2500; u0 bears gain x 2, gain x 0.4 downwards,"
+        f" {margin.phase:.3g} degrees, delay {margin.delay:.3g} s"
+    )
+    (row,) = found.to_dict()["actions"]
+    assert row.pop("action") == "u0"
+    expected = {"gain_up": 2.0, "gain_down": 0.4, "phase": margin.phase, "delay": margin.delay}
+    assert row == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_loop_of_one_action_is_cut_while_the_other_is_closed() -> None:

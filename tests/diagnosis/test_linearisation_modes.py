@@ -15,9 +15,9 @@ def test_one_that_creeps() -> None:
     assert mode.inside
 
 
+@pytest.mark.parametrize(("omega", "dt"), [(3.0, 0.05), (0.01, 0.05), (0.01, 10.0)])
 @pytest.mark.parametrize("damping", [0.1, 0.7, -0.2])
-def test_one_that_swings(damping: float) -> None:
-    omega, dt = 3.0, 0.05
+def test_one_that_swings(damping: float, omega: float, dt: float) -> None:
     s = complex(-damping * omega, omega * math.sqrt(1 - damping**2))
     mode = Mode.of(complex(np.exp(s * dt)), dt)
     assert mode.damping == pytest.approx(damping)
@@ -30,6 +30,10 @@ def test_every_other_step() -> None:
     mode = Mode.of(-0.5, dt=0.1)
     assert mode.period == pytest.approx(0.2)
     assert mode.time_constant == pytest.approx(0.1 / math.log(2))
+
+
+def test_what_is_small_after_one_step_still_has_a_time_constant() -> None:
+    assert Mode.of(1e-3, dt=2.0).time_constant == pytest.approx(2.0 / math.log(1e3))
 
 
 def test_at_once_and_never() -> None:

@@ -59,5 +59,5 @@ def test_an_unstable_loop_loses_all_but_its_setpoint() -> None:
 
 def test_no_box_no_grid() -> None:
     tables = SPRING.model_dump(mode="json", exclude_none=True)
-    with pytest.raises(ClearloopError, match="task spring: starts come from the batch"):
+    with pytest.raises(ClearloopError, match="task spring: its starts come from the batch"):
         make_grid(Task.from_dict(tables | {"starts": {"from": "batch"}}))

@@ -56,7 +56,9 @@ def test_a_population_is_its_best_its_median_and_how_much_was_evaluated(tmp_path
     *panels, count = figure.axes
     drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in panels[-1].get_lines()}
     best = [g.penalties.min() for g in generations[:-1]]
-    np.testing.assert_array_equal(drawn["the best so far"][:-1], np.minimum.accumulate(best))
-    np.testing.assert_allclose(drawn["their median"][:-1], [np.median(g.penalties) for g in generations[:-1]])
+    np.testing.assert_array_equal(drawn["best so far"][:-1], np.minimum.accumulate(best))
+    np.testing.assert_allclose(
+        drawn["median of the population"][:-1], [np.median(g.penalties) for g in generations[:-1]]
+    )
     assert count.get_lines()[0].get_ydata()[-1] == 1280  # type: ignore[index]
     save_figure(figure, tmp_path / "population.png")

@@ -33,9 +33,9 @@ def test_every_start_is_a_cross_or_a_point_of_the_colour_of_its_penalty() -> Non
     assert 0 < len(lost) < 64
     np.testing.assert_array_equal(axes.collections[1].get_array(), pid.penalties[~pid.failed])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("theta (rad)", "rho (m)")
-    assert bar.get_ylabel() == "penalty where saved (no unit)"
+    assert bar.get_ylabel() == "penalty, unless it fails (no unit)"
     assert (
-        axes.get_title() == f"pid\npenalty {pid.penalties.mean():.4g}, {100 * pid.failed.mean():.3g} % lost"
+        axes.get_title() == f"pid\npenalty {pid.penalties.mean():.4g}, {100 * pid.failed.mean():.3g} % fail"
     )
 
 

@@ -10,11 +10,13 @@ import pytest
 import typst
 
 from clearloop.controllers import load
+from clearloop.controllers.views import TIMES
+from clearloop.diagnosis import Margin, Margins, Mode
 from clearloop.errors import ClearloopError
 from clearloop.exports import export
 from clearloop.pages.card import contents, to_html, to_pdf, write_card
 from clearloop.pages.report import TEMPLATES
-from clearloop.pages.sections import Card, Section
+from clearloop.pages.sections import Card, Section, _values
 from clearloop.runs import Front, RunDirectory
 from tests.pages.conftest import HOSTILE
 
@@ -47,18 +49,18 @@ def card(finished: RunDirectory, file: Path) -> Card:
 def test_it_has_all_its_parts(card: Card, finished: RunDirectory) -> None:
     found = sections(card)
     assert list(found) == [
-        "What each part does", "Gains at the operating point", "Starts saved and lost", "Where it goes",
-        "Small deviations", "Noise, delay and gain error", "What it costs", "What this rests on",
+        "What each part does", "Gains at the operating point", "Starts that fail", "Outside the log",
+        "Small deviations", "Noise, delay and gain error", "Penalty", "Evidence",
     ]  # fmt: skip
     entry = Front.read(finished).entries[-1]
-    costs = found["What it costs"].table
+    costs = found["Penalty"].table
     assert costs is not None
     assert entry.penalty_system is not None
     shown = [str(row[1].content).split()[0] for row in costs.rows]
     assert shown == [f"{entry.penalty_model:.2f}", f"{entry.penalty_system:.2f}"]
     margins = found["Small deviations"].table
     assert margins is not None
-    assert margins.header == ("", "linear model of the log", "plant where it rests")
+    assert margins.header == ("", "linear model of the log", "plant at rest")
     assert "gain margin, up" in [row[0].content for row in margins.rows]
 
 
@@ -73,7 +75,7 @@ def test_gains_of_lqr_are_those_of_lqr_itself(card: Card, file: Path) -> None:
 
 
 def test_the_hashes_are_those_of_the_files(card: Card, file: Path, finished: RunDirectory) -> None:
-    table = sections(card)["What this rests on"].table
+    table = sections(card)["Evidence"].table
     assert table is not None
     digests = {str(row[1].content): row[2].content for row in table.rows}
     assert digests[file.name] == hashlib.sha256(file.read_bytes()).hexdigest()
@@ -124,10 +126,12 @@ def test_without_a_plant_it_says_so(finished: RunDirectory, file: Path, tmp_path
     doubts = [{"code": "x", "message": "the log is short"}]
     RunDirectory(bare).write_json("run.json", description | {"doubts": doubts})
     found = sections(contents(file, RunDirectory(bare)))
-    costs = found["What it costs"].table
+    costs = found["Penalty"].table
     assert costs is not None
     assert costs.rows[1][1].content == "not tested on a plant"
-    assert found["By force: this data cannot support a controller"].lines == ("The log is short.",)
+    assert found["Learned with --force: this data cannot support a controller"].lines == (
+        "The log is short.",
+    )
 
 
 def test_what_remembers_too_much_has_no_eigenvalues(finished: RunDirectory, tmp_path: Path) -> None:
@@ -135,7 +139,7 @@ def test_what_remembers_too_much_has_no_eigenvalues(finished: RunDirectory, tmp_
     (tmp_path / "old.json").write_text(text)
     found = sections(contents(tmp_path / "old.json", finished))
     assert found["Small deviations"].lines == (
-        "No eigenvalues and margins: the controller remembers too much.",
+        "No eigenvalues and margins: the controller remembers too many values.",
     )
 
 
@@ -143,7 +147,9 @@ def test_a_planner_has_no_card(finished: RunDirectory, tmp_path: Path) -> None:
     text = """{"clearloop": 1, "kind": "planner", "run": "..", "outputs": ["push"], "horizon": 6, "hold": 2,
         "particles": 8, "rounds": 2, "members": 1, "seed": 0}"""
     (tmp_path / "planner.json").write_text(text)
-    with pytest.raises(ClearloopError, match=r"planner\.json: a planner searches anew at every step"):
+    with pytest.raises(
+        ClearloopError, match=r"planner\.json: a planner searches for a new plan at every step"
+    ):
         contents(tmp_path / "planner.json", finished)
 
 
@@ -152,3 +158,17 @@ def test_other_endings_are_refused(card: Card, tmp_path: Path) -> None:
         write_card(card, tmp_path / "card.doc")
     write_card(card, tmp_path / "card.pdf")
     assert (tmp_path / "card.pdf").read_bytes() == to_pdf(card)
+
+
+def test_margins_are_told_in_their_units() -> None:
+    margin = Margin("push", 4.0, 0.25, 75.5, 0.26)
+    values = _values(Margins((Mode.of(0.5, 0.1),), (margin,)), 0.1)
+    assert values["gain margin, up"] == f"{TIMES} 4"
+    assert values["gain margin, down"] == f"{TIMES} 0.25"
+    assert values["phase margin"] == "75.5°"
+    assert values["delay margin"] == "0.26 s (2.6 steps)"
+    assert values["time constant"] == "0.1443 s"
+    assert values["least damping"] == "no oscillation"
+    unlimited = _values(Margins((Mode.of(1.1, 0.1),), (Margin("push", None, None, None, None),)), 0.1)
+    assert {unlimited[name] for name in unlimited if "margin" in name} == {"any"}
+    assert unlimited["time constant"] == "grows in 1.05 s"

@@ -31,9 +31,15 @@ def disturbed(penalty: float, change: float, failures: tuple[float, float]) -> L
             "With delay of one step it costs 225 % more, and no more starts fail.",
         ),
         (6.0, 0.6, (0.0, 0.0), "good", "With delay of one step it costs 10 % more, and no more starts fail."),
-        (2.5, 1.0, (0.04, 0.1), "fair", "it costs 40 % more, and 10.0 % of the starts fail, not 4.0 %."),
+        (
+            2.5,
+            1.0,
+            (0.04, 0.1),
+            "fair",
+            "it costs 40 % more, and 10.0 % of the starts fail instead of 4.0 %.",
+        ),
         (-140.0, 7.0, (0.0, 0.0), "good", "it costs 5 % more, and no more starts fail."),
-        (2.5, 0.1, (0.0, 0.3), "poor", "it costs 4 % more, and 30.0 % of the starts fail, not 0.0 %."),
+        (2.5, 0.1, (0.0, 0.3), "poor", "it costs 4 % more, and 30.0 % of the starts fail instead of 0.0 %."),
     ],
 )
 def test_lost_starts_and_higher_costs_count(

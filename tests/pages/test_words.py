@@ -37,7 +37,7 @@ def test_terms_that_bend_say_what_they_do_at_rest_and_where_they_end() -> None:
         " never beyond ± 40 N"
     )
     ((_, does, _),) = of_formula("theta*theta_dot*rho")
-    assert does == "nothing for small deviations: it grows with larger"
+    assert does == "no effect on small deviations, more on larger ones"
     ((_, does, _),) = of_formula("-2*clip(3*rho, -1, 4)")
     assert does.endswith("; limited to \N{MINUS SIGN}8 … 2 N")
 
@@ -56,7 +56,7 @@ def test_conditions_stand_above_their_cases() -> None:
     ("condition", "words"),
     [
         ("theta_dot < rho", "theta_dot is less than rho"),
-        ("not 2*theta >= 1", "it is not so that 2*theta is at least 1"),
+        ("not 2*theta >= 1", "it is not true that 2*theta is at least 1"),
         (
             "theta == 0 or (rho != 1 and rho[t-1] > 2)",
             "theta is exactly 0 rad or (rho is not 1 m and rho 1 step ago is more than 2 m)",

@@ -69,7 +69,7 @@ def test_one_at_a_time_seen_growing_and_stopped(studio: Studio, client: TestClie
     name = begin(client, budget=ENDLESS)
     again = client.post("/api/learn", json={"task": "pusher", "method": "guess"})
     assert again.status_code == 409
-    assert again.json() == {"error": "'pusher-1' is being learned: wait, or stop it"}
+    assert again.json() == {"error": "the run 'pusher-1' is being learned: wait for it, or stop it"}
     progress = wait(client, name, "running", front=2)
     assert progress["front"][0]["controller"] is None
     assert progress["front"][0]["method"] == "guess"

@@ -184,7 +184,7 @@ def test_a_batch_is_taken_if_the_task_can_read_it(studio: Studio, client: TestCl
     again = client.post("/api/batches?task=cartpole&name=mine", content=text)
     assert (again.status_code, again.json()) == (
         400,
-        {"error": "there is a batch 'mine' already: give another name"},
+        {"error": "there is already a batch 'mine': give another name"},
     )
     assert sorted(path.name for path in studio.batches.folder.iterdir()) == ["mine.csv", "mine.json"]
 
@@ -310,7 +310,7 @@ def test_what_was_not_played_is_not_saved(studio: Studio, client: TestClient) ->
         socket.send_json({"do": "record", "on": False})
         while "error" not in (answer := json.loads(socket.receive_text())):
             assert answer["recording"]["rows"] <= 1
-        assert answer["error"] == "record: nothing happened, so nothing was saved"
+        assert answer["error"] == "record: no step was made, so nothing was saved"
     assert not studio.batches.folder.exists()
 
 
@@ -331,8 +331,9 @@ def test_sockets_of_others_are_refused(client: TestClient) -> None:
         with pytest.raises(WebSocketDisconnect) as refusal, live(client, **headers):
             pass
         assert refusal.value.code == 1008
-    with pytest.raises(WebSocketDisconnect), live(client, "none"):
-        pass
+    with live(client, "none") as socket, pytest.raises(WebSocketDisconnect) as refusal:
+        socket.receive_text()
+    assert refusal.value.code == 1008
 
 
 def test_there_are_only_so_many_sessions(
@@ -340,8 +341,8 @@ def test_there_are_only_so_many_sessions(
 ) -> None:
     monkeypatch.setattr(server, "MOST_SESSIONS", 2)
     with live(client), live(client):
-        with pytest.raises(WebSocketDisconnect) as refusal, live(client):
-            pass
+        with live(client) as third, pytest.raises(WebSocketDisconnect) as refusal:
+            third.receive_text()
         assert refusal.value.code == 1013
     with live(client):
         assert studio.sessions == 1

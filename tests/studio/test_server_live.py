@@ -11,6 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 
+from clearloop.studio import server
 from tests.studio.serving import PATIENCE, Served, error, frame, say, settled, wait_for
 
 UPGRADE = (
@@ -83,9 +84,9 @@ def test_a_flood_of_junk_closes_one_socket_and_no_other(served: Served) -> None:
 def test_messages_that_are_too_large(served: Served) -> None:
     with served.connect() as one:
         one.send("x" * 4097)
-        assert error(one) == "message: longer than 4,096 bytes"
+        assert error(one) == "message: it is longer than 4,096 bytes"
         one.send("x" * 4097)
-        assert error(one) == "message: longer than 4,096 bytes"
+        assert error(one) == "message: it is longer than 4,096 bytes"
         one.send("x" * 4097)
         assert closing_code(one) == 1008
     with served.connect() as other:
@@ -171,3 +172,121 @@ def test_answers_are_json(served: Served) -> None:
     connection.request("GET", "/api/state")
     assert json.loads(connection.getresponse().read())["default_task"] == "cartpole"
     connection.close()
+
+
+HALF = "GET /api/state HTTP/1.1\r\nHost: 127.0.0.1"
+
+
+def whole(connection: socket.socket) -> bytes:
+    """All that comes until it is closed."""
+    answer = b""
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            answer += piece
+    connection.close()
+    return answer
+
+
+def asked(served: Served) -> tuple[int, object]:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
+    connection.request("GET", "/api/batches", headers={"Connection": "close"})
+    answer = connection.getresponse()
+    body = json.loads(answer.read())
+    connection.close()
+    return answer.status, body
+
+
+@pytest.mark.parametrize("text", ["", HALF])
+def test_half_a_header_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(server, "HEADER_PATIENCE", 0.3)
+    before = served.counts
+    with served.connect() as watcher:
+        frame(watcher)
+        answers = [whole(one) for one in [raw(served, text) for _ in range(20)]]
+        told = frame(watcher)["t"]
+        frame(watcher, lambda one: one["t"] >= told + 5)
+    assert all(answer.startswith(b"HTTP/1.1 408 ") for answer in answers)
+    settled(served, before)
+
+
+def test_half_of_a_second_header_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEADER_PATIENCE", 0.3)
+    connection = raw(served, f"GET /api/batches HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n")
+    answer = b""
+    while not answer.endswith(b"[]"):
+        answer += connection.recv(65536)
+    connection.sendall(HALF.encode())
+    assert whole(connection).startswith(b"HTTP/1.1 408 ")
+
+
+def test_who_sends_a_header_byte_by_byte_gets_no_more_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEADER_PATIENCE", 0.3)
+    slow = raw(served, "GET / HTTP/1.1\r\n")
+    with suppress(ConnectionError):
+        for number in range(10_000):
+            slow.sendall(f"X-{number}: 0\r\n".encode())
+            slow.settimeout(0.05)
+            with suppress(TimeoutError):
+                assert b" 408 " in slow.recv(100)
+                break
+    slow.close()
+    wait_for(lambda: served.counts["connections"] == 0)
+
+
+def test_a_body_that_stops_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "BODY_PATIENCE", 0.3)
+    folder = served.studio.batches.folder
+    connection = raw(
+        served,
+        f"POST /api/batches?task=cartpole&name=x HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+        f"Origin: {served.origin}\r\nContent-Length: 1000000\r\n\r\ntheta\n",
+    )
+    whole(connection)
+    wait_for(lambda: served.counts["requests"] == 0)
+    assert not list(folder.iterdir())
+
+
+def test_there_are_only_so_many_connections(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 5)
+    with served.connect() as watcher:
+        frame(watcher)
+        others = [raw(served, HALF) for _ in range(4)]
+        wait_for(lambda: served.counts["connections"] == 5)
+        status, body = asked(served)
+        assert status == 503
+        assert body == {"error": "the studio has 5 connections, which is the limit: try again"}
+        with pytest.raises(InvalidStatus) as refusal, served.connect():
+            pass
+        assert refusal.value.response.status_code == 503
+        silent = raw(served, "")
+        assert whole(silent) == b""  # it asked nothing, and is not kept
+        told = frame(watcher)["t"]
+        frame(watcher, lambda one: one["t"] >= told + 5)
+        for connection in others:
+            connection.close()
+        wait_for(lambda: served.counts["connections"] == 1)
+        assert asked(served) == (200, [])
+
+
+def test_there_are_only_so_many_sessions_and_the_page_hears_why(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_SESSIONS", 2)
+    with served.connect() as one, served.connect() as two:
+        frame(one), frame(two)
+        with served.connect() as three:
+            assert closing_code(three) == 1013
+            assert three.close_reason == "2 live sessions are open, which is the limit: close another tab"
+        assert served.studio.sessions == 2
+        frame(one)
+    wait_for(lambda: served.studio.sessions == 0)
+    with served.connect() as again:
+        frame(again)
+
+
+def test_a_task_that_cannot_be_played_is_refused_with_the_reason(served: Served) -> None:
+    with served.connect("none") as one:
+        assert closing_code(one) == 1008
+        assert one.close_reason == "there is no task 'none'"

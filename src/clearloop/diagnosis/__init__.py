@@ -1,4 +1,4 @@
-"""What an engineer wants to know of one controller before signing it, as data."""
+"""The examination of one controller before somebody signs it: margins, responses, robustness, coverage."""
 
 from clearloop.diagnosis.diagnosis import Diagnosis, aimed, diagnose
 from clearloop.diagnosis.linearisation import Linearisation, Margin, Margins, Mode, find_margins, linearise

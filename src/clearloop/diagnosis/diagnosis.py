@@ -1,4 +1,4 @@
-"""What an engineer wants to know of one controller before signing it."""
+"""The diagnosis puts together everything that an engineer wants to know of a controller before signing it."""
 
 from dataclasses import dataclass
 from textwrap import indent
@@ -16,38 +16,42 @@ from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-COURSES = 256  # starts for coverage
-DISTURBED = 128  # starts for robustness
+COURSES = 256  # starts for the coverage
+DISTURBED = 128  # starts for the robustness
 LOGGED = 1024  # starts for the map, where they come from the log
 
-PLANNED = "a planner searches anew at every step: too slow"
+PLANNED = "a planner searches for a new plan at every step, which takes too long to examine"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """On the plant where the task has one that the engine runs, otherwise on the model's judging members."""
+    """Everything that was found out about one controller.
+
+    It is examined on the plant if the task has one that the engine can run, otherwise on the members of the
+    surrogate that judge (which no search has used).
+    """
 
     controller: Controller
     task: Task
     on: str
-    """`system`, which is the plant's name in files, or `model`"""
+    """`system`, which is the name of the plant in files, or `model`"""
     starts: StartMap | None
     linearisation: Linearisation | None
     steps: tuple[StepResponse, ...]
-    """one for each state with a setpoint"""
+    """a step response for each state with a setpoint"""
     coverage: Coverage | None
-    """always on the model"""
+    """the share of visited states outside the log; always on the model"""
     robustness: Robustness | None
     left_out: dict[str, str]
-    """what is None, and why"""
+    """the parts that are None, each with the reason"""
 
     @property
     def place(self) -> str:
-        """What it was examined on, for people: the plant or the model."""
+        """The word for people: `plant` or `model`."""
         return "plant" if self.on == "system" else self.on
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; null for what cannot be told."""
+        """Return the diagnosis as JSON values, with null for what is not known."""
         return {
             "controller": self.controller.summary,
             "task": self.task.name,
@@ -71,10 +75,22 @@ class Diagnosis:
 def diagnose(
     controller: Controller, task: Task, *, batch: Batch, surrogate: Surrogate, rng: np.random.Generator
 ) -> Diagnosis:
-    """Some seconds. The same generator gives the same diagnosis; give equal ones to compare controllers."""
+    """Examine a controller; this takes some seconds.
+
+    Args:
+        controller: The controller to examine.
+        task: The task that it controls.
+        batch: The log that it was learned from. It gives the spread of each state and the logged region.
+        surrogate: The model that was learned from the same log.
+        rng: The random numbers of starts and noise. Equal generators give equal diagnoses, so give equal
+            ones to compare controllers.
+
+    Returns:
+        The diagnosis. A planner is not examined; `left_out` then says so.
+    """
     controller = aimed(controller.for_task(task), task, batch)
     on, model, members = "system", None, None
-    whole = task.unveiled is task  # what a start is, all of its states tell
+    whole = task.unveiled is task  # nothing is hidden, so that a start is given by its states
     if not task.simulated or not whole or task.reward_expression is None:
         on, model, members = "model", surrogate, surrogate.judge_members
     if controller.plans:
@@ -118,11 +134,14 @@ def diagnose(
             surrogate=model,
             members=members,
         ),
-        left_out={} if linear else {"linearisation": "the controller remembers too much"},
+        left_out={} if linear else {"linearisation": "the controller remembers too many values"},
     )
 
 
 def aimed(controller: Controller, task: Task, batch: Batch) -> Controller:
-    """With the usual setpoints of the log, where they are columns of it and the controller has none."""
+    """Return the controller with the usual setpoints of the log, where it has none of its own.
+
+    Only setpoints that are columns of the log are filled in.
+    """
     usual = usual_setpoints(task, batch.setpoints)
     return controller.model_copy(update={"setpoint": usual | controller.setpoint})

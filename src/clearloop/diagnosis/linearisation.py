@@ -1,8 +1,9 @@
-"""The loop for small deviations from where it rests: s' = U s + V a with a = C s, and its eigenvalues.
+"""The closed loop for small deviations from its steady state: s' = U s + V a with a = C s, modes and margins.
 
-What the controller or the system remembers (lags, the window of a PID's sum) are states too. A loop rests at
-its setpoint, or near it: there the derivatives are taken, by central differences in double precision. Over a
-surrogate's kinks, where derivatives change from place to place, they are taken over a longer way.
+Past values that the controller or the system reads (lags, the window of a PID's sum) count as states too. The
+derivatives are taken at the steady state, at the setpoint or near it, by central differences in double
+precision. A surrogate has kinks, where its derivatives change from place to place; there the differences are
+taken over a longer distance.
 """
 
 import cmath
@@ -22,20 +23,23 @@ from clearloop.numbers import json_values
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-# A linear loop from what each of its halves does with the past: the system s' = M w, and the law a = L w.
-#
-# w is a window of H rows, the present first, each of S states and A actions; the actions of the present row
-# are those that the law is choosing.
+# The linear loop consists of the system s' = M w and the law a = L w. The window w has H rows, the present
+# row first, each with S states and A actions (W = S + A columns). The actions of the present row are those
+# that the law is choosing.
 
 
 def closed_loop(moves: Floats, law: Floats) -> Floats:
-    """What a step does to states and past, from slopes [S, H, W] of the system and [A, H, W] of the law.
+    """Return the matrix of one step of the closed loop, which acts on the states and the remembered past.
 
-    The past is as long as somebody reads it; what nobody reads would only add eigenvalues of 0.
+    Past values that neither half reads are left out; they would only add eigenvalues of 0.
+
+    Args:
+        moves: [S, H, W] slopes of the system.
+        law: [A, H, W] slopes of the law.
     """
     (s, rows, width), moves, law = moves.shape, moves.reshape(len(moves), -1), law.reshape(len(law), -1)
     chosen = np.arange(s, width)
-    matrix = np.eye(rows * width, k=-width)  # what is present now is past then
+    matrix = np.eye(rows * width, k=-width)  # the present row becomes the first past row
     matrix[:s] = moves + moves[:, chosen] @ law
     if rows > 1:
         matrix[width + chosen] = law
@@ -47,10 +51,15 @@ def closed_loop(moves: Floats, law: Floats) -> Floats:
 
 
 def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """[A, n] the gain around each action's loop at points z [n], cut there, with all other loops closed.
+    """Return the open-loop response [A, n] of each action, with its loop cut there and all others closed.
 
-    Minus what comes back, so that -1 is where the loop sustains itself. A law that reads what it did before
-    goes on reading what it chose.
+    The sign is that of negative feedback: the loop oscillates by itself where the response is -1. A law that
+    reads its own past actions goes on reading the actions that it chose.
+
+    Args:
+        moves: [S, H, W] slopes of the system.
+        law: [A, H, W] slopes of the law.
+        z: [n] points of the complex plane; on the unit circle, z = exp(i ω dt).
     """
     s, n_actions = len(moves), len(law)
     past = z[:, None] ** -np.arange(moves.shape[1])  # [n, H]
@@ -67,7 +76,7 @@ def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray
 
 
 def delayed(moves: Floats, action: int, steps: int) -> Floats:
-    """[S, H + steps, W] of a system that an action reaches so many steps later."""
+    """Return the slopes [S, H + steps, W] of a system that one action reaches that many steps later."""
     late = lengthened(moves, moves.shape[1] + steps)
     column = len(moves) + action
     late[:, :, column] = np.roll(late[:, :, column], steps, axis=1)
@@ -75,24 +84,32 @@ def delayed(moves: Floats, action: int, steps: int) -> Floats:
 
 
 def lengthened(slopes: Floats, rows: int) -> Floats:
-    """[…, rows, W] with nothing read of the rows that are added."""
+    """Return the slopes with more rows [outputs, rows, W]; those that are added are 0."""
     return np.pad(slopes, ((0, 0), (0, rows - slopes.shape[1]), (0, 0)))
 
 
-# Derivatives by central differences, and whether there are any.
+# Derivatives by central differences, with a test that there are any.
 
 _DOUBT = 0.01  # share of the steepest slope by which slopes over two step sizes, and to two sides, may differ
 
 
 class Slopes(NamedTuple):
+    """The derivatives of a function at one point."""
+
     values: Floats
     """[outputs, H, W] of a function of windows [N, H, W]"""
     smooth: bool
-    """False where it has a kink or a jump"""
+    """False if the function has a kink or a jump there"""
 
 
 def find_slopes(function: Callable[[Floats], Floats], window: Floats, steps: Floats) -> Slopes:
-    """At `window` [H, W]; `steps` [W]: of the differences, in each column."""
+    """Find the slopes of a function by central differences.
+
+    Args:
+        function: Takes windows [N, H, W] and returns outputs [N, outputs].
+        window: [H, W] the point at which the slopes are taken.
+        steps: [W] the size of the differences in each column.
+    """
     pushes = np.eye(window.size).reshape(-1, *window.shape) * steps
     sizes = np.tile(steps, len(window))[:, None]
     here = function(window[None])
@@ -100,33 +117,35 @@ def find_slopes(function: Callable[[Floats], Floats], window: Floats, steps: Flo
     near = (function(window + pushes / 4) - function(window - pushes / 4)) / (sizes / 2)
     slopes = (up - down) / (2 * sizes)
     bends = np.abs((up - here) - (here - down)) / sizes
-    # Slopes of different columns are compared by what they do over their own steps.
+    # Slopes of columns with different units are compared by the change that they make over their own steps.
     tolerance = _DOUBT * np.abs(slopes * sizes).max(axis=0) + 1e-9 * np.abs(here).max(axis=0) + 1e-300
     doubtful = np.maximum(bends, np.abs(near - slopes)) * sizes > tolerance
     values = np.moveaxis(slopes.reshape(*window.shape, -1), -1, 0)
     return Slopes(values, not doubtful.any())
 
 
-# Eigenvalues of a loop in discrete time, as an engineer reads them: seconds and damping.
+# Eigenvalues of a loop in discrete time, as an engineer reads them: in seconds, with a damping ratio.
 
-_MARGIN = 1e-9  # rounding: an eigenvalue this near to the unit circle is on it
-GONE = 1e-6  # a mode that is smaller than this after one step has no time constant that means anything
+_MARGIN = 1e-9  # an eigenvalue this near to the unit circle lies on it, but for rounding
+GONE = 1e-6  # the time constant of a mode that is smaller than this after one step means nothing
 
 
 @dataclass(frozen=True)
 class Mode:
-    """An eigenvalue λ = exp(s dt) of what a step does to small deviations; of a pair, one stands for both."""
+    """An eigenvalue λ = exp(s dt) of the matrix of one step; one of a complex pair stands for both."""
 
     value: complex
     time_constant: float | None
-    """-1 / Re s, in seconds: when it has fallen to 1/e; negative if it grows; None for λ = 0 and |λ| = 1"""
+    """-1 / Re s in seconds, after which the mode has fallen to 1/e; negative if it grows; None for λ = 0 and
+    |λ| = 1"""
     damping: float | None
-    """-Re s / |s|; None where nothing swings"""
+    """the damping ratio -Re s / |s|; None if the mode does not oscillate"""
     period: float | None
-    """2 π / |Im s|, in seconds; None where nothing swings"""
+    """2 π / |Im s| in seconds; None if the mode does not oscillate"""
 
     @classmethod
     def of(cls, value: complex, dt: float) -> Self:
+        """Make the mode of an eigenvalue of a loop with steps of `dt` seconds."""
         if abs(value) < GONE:
             return cls(value, None, None, None)
         s = cmath.log(value) / dt
@@ -141,10 +160,11 @@ class Mode:
 
     @property
     def inside(self) -> bool:
-        """Of the unit circle: it dies out."""
+        """True if the eigenvalue is inside the unit circle, so that the mode dies out."""
         return abs(self.value) < 1 - _MARGIN
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the mode as JSON values."""
         return {
             "real": json_values(self.value.real),
             "imaginary": json_values(self.value.imag),
@@ -156,66 +176,71 @@ class Mode:
 
 
 def find_modes(matrix: NDArray[np.float64], dt: float) -> tuple[Mode, ...]:
-    """The slowest first; of complex pairs the one above the real axis."""
+    """Find the modes of a matrix of one step, the slowest first; of complex pairs the one with Im λ > 0."""
     values = np.linalg.eigvals(matrix)
     values = values[np.lexsort([-values.real, -np.abs(values)])]
     return tuple(Mode.of(complex(value), dt) for value in values if value.imag >= 0)
 
 
-_SMALL = 1e-5  # of differences, in spreads of the states and half ranges of the actions
-_LONG = 0.3  # of those on a surrogate, over which the kinks of its networks average out
-RESTS = 1e-6  # the most that may change in a step, in the same
-_FARTHEST = 3.0  # spreads between a setpoint and the place of rest that is taken for its own
-_ROUNDS = 30
-MOST_MEMORY = 1_000  # remembered numbers; beyond, there are no eigenvalues to speak of
+# The linearisation of a controller and its system at the steady state. All lengths below are in units of
+# each column: the spread of a state in the log, half the range of an action.
+
+_SMALL = 1e-5  # the length of differences
+_LONG = 0.3  # their length on a surrogate, over which the kinks of its networks average out
+RESTS = 1e-6  # the most that may change in one step at a steady state
+_FARTHEST = 3.0  # the largest distance of a steady state from the setpoint that it belongs to
+_ROUNDS = 30  # of Newton's method
+MOST_MEMORY = 1_000  # numbers in a window; the eigenvalues of larger loops would mean little
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Linearisation:
-    """S states, A actions."""
+    """A closed loop of S states and A actions, linear about its steady state."""
 
     task: Task
     aims: Floats
     """[S] setpoints; 0 for states without one"""
     point: Floats
-    """[S] where the loop rests; where it does not, the setpoints"""
+    """[S] the steady state; the setpoints if the loop has none"""
     action: Floats
-    """[A] what the controller chooses there"""
+    """[A] the action of the controller there"""
     drift: Floats
-    """[S] what the states change by in one step from there: 0 at rest, but for rounding"""
+    """[S] the change of the states in one step from there; at a steady state 0, but for rounding"""
     at_rest: bool
+    """True if `point` is a steady state"""
     smooth: bool
-    """False: the controller has a kink or a jump there, and the eigenvalues do not hold"""
+    """False if the controller has a kink or a jump there, so that the eigenvalues do not hold"""
     moves: Floats
-    """[S, H, S + A] the next state by everything that the loop looks back on, the present first"""
+    """[S, H, S + A] derivatives of the next state by the window, the present row first"""
     law: Floats
-    """[A, H, S + A] the action by the same"""
+    """[A, H, S + A] derivatives of the action by the same window"""
     memory: int
-    """past states and actions that the loop needs besides the present states"""
+    """number of past states and actions that the loop needs besides the present states"""
     modes: tuple[Mode, ...]
-    """of the closed loop, the slowest first"""
+    """the modes of the closed loop, the slowest first"""
 
     @property
     def states(self) -> Floats:
-        """[S, S] U: the next state by the present one"""
+        """The matrix U [S, S]: derivatives of the next state by the present state."""
         return self.moves[:, 0, : len(self.task.states)]
 
     @property
     def actions(self) -> Floats:
-        """[S, A] V: the next state by the present action"""
+        """The matrix V [S, A]: derivatives of the next state by the present action."""
         return self.moves[:, 0, len(self.task.states) :]
 
     @property
     def gains(self) -> Floats:
-        """[A, S] C: the action by the present state"""
+        """The matrix C [A, S]: derivatives of the action by the present state."""
         return self.law[:, 0, : len(self.task.states)]
 
     @property
     def stable(self) -> bool | None:
-        """Whether small deviations die out; None where the eigenvalues do not tell."""
+        """True if small deviations die out; None if the eigenvalues do not tell."""
         return all(mode.inside for mode in self.modes) if self.at_rest and self.smooth else None
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the linearisation as JSON values."""
         names, actions = self.task.state_names, self.task.action_names
         return {
             "stable": self.stable,
@@ -252,9 +277,17 @@ def linearise(
     surrogate: Surrogate | None = None,
     members: Sequence[int] | None = None,
 ) -> Linearisation | None:
-    """On the plant, or on the mean of members of a surrogate; `spread` [S]: of states in the log.
+    """Linearise the closed loop at its steady state.
 
-    None where the controller remembers too much.
+    Args:
+        controller: The controller that closes the loop.
+        task: The task that it controls.
+        spread: [S] the standard deviation of each state in the log.
+        surrogate: The model that stands for the plant; without it, the task's plant is used.
+        members: The members of the surrogate whose mean is used; without them, all.
+
+    Returns:
+        The linearisation, or None if the controller remembers more values than eigenvalues are found for.
     """
     law = Law(controller, task, surrogate, smooth=True)
     stepper = Stepper(task, law.aims, surrogate, members, bare=True)
@@ -265,7 +298,7 @@ def linearise(
 
 
 class _Loop:
-    """Everything over windows [H, S + A] that are as long as the longer of the two needs them."""
+    """A law and a system over windows [H, S + A], which are as long as the longer of the two needs."""
 
     def __init__(self, law: Law, stepper: Stepper, rows: int, spread: Floats, *, coarse: bool) -> None:
         self.law, self.stepper, self.task, self.rows = law, stepper, law.task, rows
@@ -296,10 +329,10 @@ class _Loop:
         )
 
     def _rest(self) -> tuple[Floats, bool]:
-        """States and actions [S + A] that stay as they are: by Newton's method, from the setpoints on."""
+        """Find states and actions [S + A] that stay as they are, by Newton's method from the setpoints on."""
         s = len(self.task.states)
         aims = np.append(self.law.aims[0], np.zeros(len(self.task.actions)))
-        for _ in range(3):  # a law may read what it did before
+        for _ in range(3):  # a law may read its own past actions
             aims[s:] = self._act(self._window(aims)[None])[0]
         point = aims
         for _ in range(_ROUNDS):
@@ -331,47 +364,52 @@ class _Loop:
         return find_slopes(self._move, self._window(point), step * self.sizes).values
 
 
-# How far a loop is from swinging by itself: gain, phase and delay margins.
+# Gain, phase and delay margins of a closed loop: how far it is from instability.
 #
-# Of each action: its loop is cut there, the others stay closed. A plant that needs its controller has a gain
-# margin downwards, too. Limits of actions are not in it: margins are for small deviations.
+# The loop of one action is cut at a time, and the others stay closed. The loop of an unstable plant has a
+# gain margin downwards, too. The limits of actions play no part, because margins are for small deviations.
 
-POINTS = 4_000  # frequencies from SLOWEST to the fastest that a sampled loop can show
-_SLOWEST = 1e-4  # of the fastest
-REAL = 1e-2  # the most that an imaginary part may be of a real one to be none
-_MOST_STEPS = 20  # of delay that are tried
+POINTS = 4_000  # frequencies, from _SLOWEST to the Nyquist frequency
+_SLOWEST = 1e-4  # of the Nyquist frequency
+REAL = 1e-2  # a response is taken for real if its imaginary part is a smaller share of its real part
+_MOST_STEPS = 20  # the longest delay that is tried
 
 
 @dataclass(frozen=True)
 class Margin:
-    """Of one action's loop. None: no such change makes it unstable."""
+    """The margins of one action's loop. None means that no such change makes the loop unstable."""
 
     action: str
     gain_up: float | None
-    """the factor by which the loop's gain may rise"""
+    """the factor by which the gain of the loop may rise, above 1"""
     gain_down: float | None
-    """and to which it may fall"""
+    """the factor to which the gain of the loop may fall, below 1"""
     phase: float | None
-    """degrees"""
+    """in degrees"""
     delay: float | None
-    """seconds that may be added"""
+    """the delay that may be added, in seconds"""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the margins as JSON values."""
         return {name: json_values(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Margins:
+    """The modes of a closed loop and the margins of each of its actions."""
+
     modes: tuple[Mode, ...]
-    """of the closed loop, the slowest first"""
+    """the modes of the closed loop, the slowest first"""
     actions: tuple[Margin, ...]
-    """none where the loop is not stable"""
+    """the margins of each action; empty if the loop is not stable"""
 
     @property
     def stable(self) -> bool:
+        """True if every mode dies out."""
         return all(mode.inside for mode in self.modes)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the margins as JSON values."""
         return {
             "stable": self.stable,
             "modes": [mode.to_dict() for mode in self.modes],
@@ -384,10 +422,16 @@ class Margins:
 
 
 def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Margins | None:
-    """Of a controller where it rests, with the system there, or with a linear model of the log.
+    """Find the margins of a linearised controller.
 
-    None where its gains there mean nothing. A linear model is the same everywhere, so that with one the loop
-    need not rest there; but a law of steps, flat where it does not rest, is not the law of small deviations.
+    Args:
+        linear: The linearisation of the controller and its system.
+        model: A linear model of the log, which takes the place of the linearised system. Such a model is the
+            same everywhere, so that the loop need not be at a steady state.
+
+    Returns:
+        The margins, or None where the gains of the controller mean nothing: at a kink or a jump, away from
+        the steady state without `model`, and where a law of steps is flat.
     """
     if not linear.smooth or not (linear.at_rest or (model is not None and linear.law.any())):
         return None
@@ -410,12 +454,18 @@ def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Mar
 
 
 def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
-    """Of a stable loop: whichever crossing comes first, on either side."""
+    """Find the margins of a stable loop from its frequency response; the nearest crossing counts.
+
+    Args:
+        action: The name of the action at which the loop is cut.
+        response: [n] the complex open-loop response.
+        frequencies: [n] in radians per second.
+    """
     from control import stability_margins
 
     bode = np.abs(response), np.degrees(np.unwrap(np.angle(response))), frequencies
     factors, phases, _, _, crossings, _ = stability_margins(bode, returnall=True)
-    # Very slowly, unless something integrates, and where every step changes sign, a response is real.
+    # A response is real at frequency 0, unless something integrates, and at the Nyquist frequency.
     ends = [end.real for end in response[[0, -1]] if abs(end.imag) < REAL * abs(end.real)]
     factors = np.append(factors, [-1 / end for end in ends if end < 0])
     delays = np.radians(np.remainder(phases, 360.0)) / crossings
@@ -429,8 +479,10 @@ def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
 
 
 def _bearing(margin: Margin, moves: Floats, law: Floats, action: int, dt: float) -> Margin:
-    """With no more delay than the sampled loop bears in whole steps, which may be less than its phase says:
-    where a loop still has gain at the fastest frequency, there is none of a fraction of a step.
+    """Return the margin with no more delay than the sampled loop bears in whole steps.
+
+    That may be less than its phase margin says: a loop that still has gain at the Nyquist frequency is not
+    described by a delay of a fraction of a step.
     """
     most = math.inf if margin.delay is None else margin.delay
     for steps in range(1, _MOST_STEPS + 1):

@@ -1,7 +1,8 @@
-"""How a setpoint that jumps is followed: overshoot, rise, settling, and the integral of the absolute error.
+"""The step response of a closed loop: overshoot, rise and settling time, integral of the absolute error.
 
 All are measured against the step itself, from the old setpoint (0 %) to the new one (100 %), so that a loop
-that stops short of its setpoint does not look settled.
+that stops short of its setpoint does not look settled. `Stepper` and `Law` run a system and a controller one
+step at a time, for many plants at once.
 """
 
 from collections.abc import Sequence
@@ -27,35 +28,38 @@ from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from clearloop.task.tables import to_levels
 
-SHARE = 0.1  # of the start box's extent, or where that has none, of the range in the log
+SHARE = 0.1  # size of the step, of the extent of the start box, or if it has none, of the range in the log
 BAND = 0.05  # of the step: the error that counts as settled
-LOW, HIGH = 0.1, 0.9  # of the step: rise
+LOW, HIGH = 0.1, 0.9  # of the step: the rise time lies between them
 BEFORE = 10  # steps before the jump
-HORIZONS = 4  # that are watched after it
+HORIZONS = 4  # the length of the response, in horizons of the task
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepResponse:
-    """Of one state, with M members of a model, or one plant; figures are medians over members."""
+    """The response of one state to a jump of its setpoint, on M members of a model or on one plant.
+
+    All single numbers are medians over the members.
+    """
 
     state: str
     unit: str
     size: float
-    """of the step"""
+    """the height of the step, in the unit of the state"""
     overshoot: float
-    """farthest beyond the new setpoint, in % of the step"""
+    """the farthest point beyond the new setpoint, in % of the step"""
     undershoot: float
-    """farthest the wrong way, in % of the step"""
+    """the farthest point in the wrong direction, in % of the step"""
     rise_time: float | None
-    """s from 10 % to 90 % of the step; None: never"""
+    """seconds from 10 % to 90 % of the step; None if it never gets there"""
     settling_time: float | None
-    """s from the jump until the error stays within 5 % of the step; None: not within what was watched"""
+    """seconds from the jump until the error stays within 5 % of the step; None if it never does"""
     integral_error: float
-    """∫ |error| dt from the jump on, in the state's unit times s"""
+    """∫ |error| dt from the jump on, in the unit of the state times seconds"""
     final_error: float
-    """at the end, in the state's unit"""
+    """the absolute error at the end, in the unit of the state"""
     times: Floats
-    """[T + 1] s, 0 at the jump"""
+    """[T + 1] seconds, 0 at the jump"""
     setpoints: Floats
     """[T + 1]"""
     values: Floats
@@ -64,11 +68,12 @@ class StepResponse:
     """[M, T, A]"""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the step response as JSON values."""
         return {name: json_values(value) for name, value in vars(self).items()}
 
     @property
     def words(self) -> str:
-        """`settles in 3.23 s, overshoot 17.5 %`."""
+        """A phrase such as `settles in 3.23 s, overshoot 17.5 %`."""
         time = self.settling_time
         settled = "does not settle" if time is None else f"settles in {time:.3g} s"
         return f"{settled}, overshoot {self.overshoot:.3g} %"
@@ -86,7 +91,16 @@ def step_responses(
     members: Sequence[int] | None = None,
     start: Floats | None = None,
 ) -> tuple[StepResponse, ...]:
-    """One for each state with a setpoint. `start` [S]: where the loop rests; without it, the setpoints."""
+    """Simulate a step of the setpoint of each state that has one.
+
+    Args:
+        controller: The controller that closes the loop.
+        task: The task that it controls.
+        batch: The log, whose range sets the size of the step where the task has no start box.
+        surrogate: The model that stands for the plant; without it, the task's plant is used.
+        members: The members of the surrogate that are run; without them, all.
+        start: [S] the steady state from which the step is made; without it, the setpoints.
+    """
     controller = controller.for_task(task)
     aims = setpoint_table(task, 1, controller.setpoint)[0]
     begin = dict(zip(task.state_names, map(float, aims if start is None else start), strict=True))
@@ -108,13 +122,22 @@ def step_responses(
 
 
 def step_size(task: Task, batch: Batch, state: int) -> float:
-    """Of the state with this number."""
+    """Return the height of the step for the state with this number, in its unit."""
     extent = 0.0 if task.start_box is None else float(np.ptp(task.start_box[state]))
     return SHARE * (extent or float(np.ptp(batch.states[:, state])) or 1.0)
 
 
 def measure(task: Task, state: int, old: float, size: float, values: Floats, actions: Floats) -> StepResponse:
-    """Of courses [M, T + 1] of a state whose setpoint jumps after BEFORE steps, from `old` by `size`."""
+    """Measure the step response of a state whose setpoint jumps after BEFORE steps.
+
+    Args:
+        task: The task, which gives the names, the units and the time step.
+        state: The number of the state.
+        old: The setpoint before the jump.
+        size: The height of the jump.
+        values: [M, T + 1] the state on each member.
+        actions: [M, T, A] the actions on each member.
+    """
     name = task.state_names[state]
     times: Floats = task.dt * np.arange(-BEFORE, values.shape[1] - BEFORE, dtype=np.float64)
     progress = (values[:, BEFORE:] - old) / size  # 0 … 1
@@ -137,7 +160,7 @@ def measure(task: Task, state: int, old: float, size: float, values: Floats, act
 
 
 def _middle(members: Sequence[float] | Floats) -> float:
-    """Of an even number, the worse of the two in the middle."""
+    """Return the median; of an even number of members, the larger of the two in the middle."""
     return float(sorted(members)[len(members) // 2])
 
 
@@ -146,7 +169,10 @@ def _known(time: float) -> float | None:
 
 
 def _rise(times: Floats, progress: Floats) -> float:
-    """Between the first crossings; between samples, in a straight line; infinite if there are none."""
+    """Return the time between the first crossings of LOW and HIGH, or infinity if there are none.
+
+    Between two samples the response is taken for a straight line.
+    """
     return _crossing(times, progress, HIGH) - min(_crossing(times, progress, LOW), float(times[-1]))
 
 
@@ -161,28 +187,28 @@ def _crossing(times: Floats, progress: Floats, level: float) -> float:
 
 
 def _settling(times: Floats, errors: Floats) -> float:
-    """The first sample of those that are all within the band; infinite if there are none."""
+    """Return the time from which on all samples are within the band, or infinity."""
     outside = np.flatnonzero(errors > BAND)
     first = int(outside[-1]) + 1 if outside.size else 0
     return float(times[first]) if first < len(times) else np.inf
 
 
-# A system one step at a time, under actions that are given, for many plants at once.
+# A system that makes one step at a time under given actions, for many plants at once.
 
 
 class Moved(NamedTuple):
-    """Of N plants, after a step."""
+    """The situation of N plants after one step."""
 
     states: Floats
     """[N, S]"""
     rewards: Floats
-    """[N]"""
+    """[N] of this step"""
     failing: Flags
-    """[N]"""
+    """[N] True if this step ended in failure"""
 
 
 class Stepper:
-    """The task's plant, or members of a surrogate; in double precision."""
+    """The plant of a task, or members of a surrogate, one step at a time in double precision."""
 
     def __init__(
         self,
@@ -193,7 +219,15 @@ class Stepper:
         *,
         bare: bool = False,
     ) -> None:
-        """`aims` [1, S]: setpoints. `bare`: limits do not limit, and failure does not stop."""
+        """Prepare the systems.
+
+        Args:
+            task: The task whose plant is stepped.
+            aims: [1, S] the setpoints, which stay as they are.
+            surrogate: The model that stands for the plant.
+            members: The members of the surrogate that are used; without them, all.
+            bare: True if actions are not limited or rounded, and a failure does not stop the system.
+        """
         self.task, self.aims = task, aims
         self.history = task_window(task)
         chosen = [0] if surrogate is None else range(surrogate.members) if members is None else members
@@ -206,15 +240,19 @@ class Stepper:
 
     @property
     def members(self) -> int:
+        """The number of systems: members of the surrogate, or 1 for the plant."""
         return len(self._systems)
 
     @property
     def absorbing(self) -> bool:
-        """Whether what fails stays where it is, and goes on paying."""
+        """True if a failed system stays where it is, and goes on paying the reward of the failure."""
         return bool(self._systems[0].dynamics.absorbing)
 
     def __call__(self, windows: Floats, member: int) -> Moved:
-        """`windows` [N, H, S + A]: the present first, with the actions that are applied now."""
+        """Make one step of one member from windows [N, H, S + A].
+
+        The present row comes first; its actions are those that are applied now.
+        """
         actions = windows[:, :1, len(self.task.states) :]
         policies = fixed_actions(np.ascontiguousarray(actions), self.task)
         policies = policies._replace(limits=self._limits, counts=self._counts)
@@ -225,47 +263,57 @@ class Stepper:
         return Moved(states, rewards, step.failed[0, 0])
 
 
-# A controller as a function of what it has seen, for many plants at once: what `act` does for one.
+# A controller as a function of its observations, for many plants at once. `Controller.act` serves one plant.
 
 
 class Law:
-    """Windows [N, H, S + A] in, actions [N, A] out: a row for each lag, the present first.
+    """A controller as a function from windows [N, H, S + A] to actions [N, A].
 
-    The present row's actions are those that are being chosen; they are not read. Setpoints stay as they are.
+    A window has a row for each lag, the present row first. The actions of the present row are those that are
+    being chosen, so that they are not read. Setpoints stay as they are.
     """
 
     def __init__(
         self, controller: Controller, task: Task, surrogate: Surrogate | None = None, *, smooth: bool = False
     ) -> None:
-        """`surrogate`: only where the task has no plant, because the engine cannot go without a system.
+        """Prepare the controller for the engine.
 
-        `smooth`: actions that take only some values are not rounded to them.
+        Args:
+            controller: The controller.
+            task: The task that it controls.
+            surrogate: Any surrogate of the task, needed only where the task has no plant: the engine does not
+                run without a system.
+            smooth: True if actions that take only some values are not rounded to them.
         """
         self.task, self.controller = task, controller.for_task(task)
         self.aims = setpoint_table(task, 1, self.controller.setpoint)
-        """[1, S]"""
+        """[1, S] setpoints"""
         rows = window(task, [self.controller])
         self.history = rows if self.controller.windowed else self.controller.depth
-        """H: rows that it looks back on"""
+        """H, the number of rows that the controller reads"""
         self._policies = encode([self.controller], task, history=rows)
         if smooth:
             self._policies = self._policies._replace(counts=np.zeros(len(task.actions)))
         system = make_system(task, surrogate, rows, None if surrogate is None else [0])
         self._system = system._replace(
             dynamics=system.dynamics._replace(substeps=1)
-        )  # where it goes is unused
+        )  # the next state is not used
 
     def rows(self, steps: int) -> int:
-        """H as far as an episode of so many steps needs it."""
+        """Return the number of rows that an episode of so many steps needs."""
         return self.history if self.controller.windowed else min(self.history, steps)
 
     def __call__(self, windows: Floats, age: int | None = None) -> Floats:
-        """`age`: observations since the start, which is what a PID sums up; None: more than it looks at."""
+        """Return the actions [N, A] for windows [N, H, S + A].
+
+        `age` is the number of observations since the start, which a PID sums up; None stands for more than
+        the window has.
+        """
         if not self.controller.windowed:
             return self._in_plain_python(windows[:, :age])
         flat = np.ascontiguousarray(windows.reshape(len(windows), -1))
         job = Job(flat, self.aims, self.task.discount, self.history)
-        # The kernels of a PID keep its sums themselves; all others see the window, and one step tells.
+        # The kernels of a PID keep its sums themselves. All other kinds read the window: one step is enough.
         step = roll_out(self._policies, self._system, job, trajectories=True)
         chosen: Floats = np.asarray(step.actions)[0, 0, :, 0]
         return chosen
@@ -278,10 +326,10 @@ class Law:
 
 
 def begun(states: Floats, actions: int, history: int) -> Floats:
-    """Windows [N, H, S + A] at the start, of plants in these states [N, S]."""
+    """Return the windows [N, H, S + A] at the start of episodes from states [N, S]."""
     return first_windows(states, actions, history).reshape(len(states), history, -1)
 
 
 def moved_on(windows: Floats, states: Floats) -> Floats:
-    """The windows of the next step, with the present actions still to be chosen."""
+    """Return the windows of the next step, whose present actions are still to be chosen."""
     return np.concatenate([begun(states, windows.shape[2] - states.shape[1], 1), windows[:, :-1]], axis=1)

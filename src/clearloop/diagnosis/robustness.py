@@ -1,8 +1,9 @@
-"""What a controller costs when things are not as it believes: noise, a delay, a wrong gain.
+"""The robustness of a controller: its penalty under noise, delay and a wrong gain; its starts; its coverage.
 
 Every disturbance starts from the same states with the same random numbers as all others, so that differences
-are those of the disturbance. Sensor noise alters what the controller sees, not the plant; a delay and a gain
-alter what the plant gets, not what the controller remembers to have done. Actuators keep their limits.
+are due to the disturbance alone. Sensor noise alters what the controller sees, not the plant. A delay and a
+gain alter the action that the plant gets, not the past actions that the controller remembers. Actuators keep
+their limits.
 """
 
 from collections.abc import Sequence
@@ -27,13 +28,15 @@ from clearloop.task import Task
 
 
 class Disturbance(NamedTuple):
+    """One way in which the real loop may differ from the one that the controller was learned for."""
+
     name: str
     noise: float = 0.0
-    """standard deviation of what is added to each observed state, as a share of its spread in the log"""
+    """standard deviation of the noise on each observed state, as a share of its spread in the log"""
     delayed: bool = False
-    """whether an action is applied one step late; in the first step, 0"""
+    """True if each action is applied one step late; the first step then applies 0"""
     gain: float = 1.0
-    """what the plant gets, as a share of what was chosen"""
+    """the applied action, as a share of the chosen one"""
 
 
 _NOTHING = Disturbance("undisturbed")
@@ -48,27 +51,32 @@ DISTURBANCES = (
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """To one disturbance; means over starts and members."""
+    """The effect of one disturbance; all numbers are means over starts and members."""
 
     name: str
     penalty: float
     change: float
-    """against the undisturbed penalty"""
+    """the penalty less the undisturbed penalty"""
     standard_error: float
     """of the change, over the starts, which are paired"""
     failures: float
-    """share"""
+    """share of the starts that end in failure"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness:
+    """The penalty of a controller without disturbances and with each of them."""
+
     starts: int
+    """number of starts"""
     penalty: float
     """undisturbed"""
     failures: float
+    """share of the starts that end in failure, undisturbed"""
     disturbed: tuple[Sensitivity, ...]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the robustness as JSON values."""
         return {
             "starts": self.starts,
             "penalty": json_values(self.penalty),
@@ -98,7 +106,18 @@ def disturb(
     members: Sequence[int] | None = None,
     disturbances: Sequence[Disturbance] = DISTURBANCES,
 ) -> Robustness:
-    """From `starts` [N, S], on the plant or on members of a surrogate; `spread` [S]: of states in the log."""
+    """Run a controller under each disturbance.
+
+    Args:
+        controller: The controller to examine.
+        task: The task that it controls.
+        spread: [S] the standard deviation of each state in the log.
+        starts: [N, S] the starts, the same for every disturbance.
+        rng: The random numbers of the noise.
+        surrogate: The model that stands for the plant; without it, the task's plant is used.
+        members: The members of the surrogate that are run; without them, all.
+        disturbances: The disturbances.
+    """
     law = Law(controller, task, surrogate)
     stepper = Stepper(task, law.aims, surrogate, members)
     noise = spread * rng.standard_normal((task.horizon, *starts.shape))
@@ -123,7 +142,10 @@ def disturb(
 def _run(
     law: Law, stepper: Stepper, member: int, starts: Floats, noise: Floats, cases: Sequence[Disturbance]
 ) -> tuple[Floats, Flags]:
-    """Penalties and failures [cases, N]: all cases side by side. `noise` [T, N, S]: of one spread."""
+    """Run all cases side by side and return penalties and failures [cases, N].
+
+    `noise` [T, N, S] has the standard deviation of the states in the log; each case scales it.
+    """
     task, n_states, lanes = stepper.task, starts.shape[1], (len(cases), len(starts))
     share, delayed, gain = (
         np.repeat(column, len(starts))[:, None] for column in list(zip(*cases, strict=True))[1:]
@@ -151,31 +173,32 @@ def _run(
     return -total.reshape(lanes), failed.reshape(lanes)
 
 
-# The map of start states: which of them a controller saves, which it loses, and what each costs.
+# The map of start states: from which of them the loop fails, and the penalty of each.
 
 CELLS = 33  # along each axis; odd, so that the middle is one of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StartMap:
-    """N starts. On a grid they stand row by row: the second axis runs first."""
+    """The outcome from each of N starts. On a grid they are in rows, and the second axis runs first."""
 
     task: Task
     axes: dict[str, Floats]
-    """of the grid: the middles of its cells for one or two states; empty where the starts are no grid"""
+    """the middles of the cells of the grid for one or two states; empty if the starts are no grid"""
     starts: Floats
     """[N, S]"""
     failed: Flags
-    """[N] on the plant, or by most of the model's members"""
+    """[N] True if the plant, or most of the model's members, end in failure"""
     penalties: Floats
     """[N] means over members"""
 
     @property
     def lost(self) -> float:
-        """The share of the starts."""
+        """The share of the starts that end in failure."""
         return float(self.failed.mean())
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the map as JSON values."""
         where = {"axes": {name: json_values(values) for name, values in self.axes.items()}}
         if not self.axes:
             where |= {"starts": json_values(self.starts)}
@@ -198,9 +221,19 @@ def map_starts(
     starts: Floats | None = None,
     cells: int = CELLS,
 ) -> StartMap:
-    """From `starts` [N, S], or from a grid over the first two states whose starts are free.
+    """Run a controller from many starts.
 
-    Further free states stand in the middle of their boxes.
+    Args:
+        controller: The controller to examine.
+        task: The task that it controls.
+        surrogate: The model that stands for the plant; without it, the task's plant is used.
+        members: The members of the surrogate that are run; without them, all.
+        starts: [N, S] the starts. Without them, they are a grid over the first two states that have a start
+            interval; further such states are in the middle of theirs.
+        cells: The number of cells along each axis of the grid.
+
+    Raises:
+        ClearloopError: The task takes its starts from the batch, and none are given.
     """
     axes: dict[str, Floats] = {}
     if starts is None:
@@ -210,10 +243,10 @@ def map_starts(
 
 
 def make_grid(task: Task, cells: int = CELLS) -> tuple[dict[str, Floats], Floats]:
-    """The axes, and starts [N, S]."""
+    """Return the axes of the grid by state name, and its starts [N, S]."""
     box = task.start_box
     if box is None:
-        raise ClearloopError(f"task {task.name}: starts come from the batch: say which of them to map")
+        raise ClearloopError(f"task {task.name}: its starts come from the batch: give the starts to map")
     free = np.flatnonzero(box[:, 0] < box[:, 1])[:2]
     middles = (np.arange(cells) + 0.5) / cells
     values = [low + (high - low) * middles for low, high in box[free]]
@@ -223,34 +256,37 @@ def make_grid(task: Task, cells: int = CELLS) -> tuple[dict[str, Floats], Floats
     return {task.state_names[j]: line for j, line in zip(free, values, strict=True)}, starts
 
 
-# Whether a controller goes where the log has been: elsewhere, a model is a guess.
+# Coverage: does a controller stay in the logged region? Elsewhere, the prediction of a model is a guess.
 #
-# A state is *outside* the logged region if the nearest logged state is farther away than that of all but 1
-# % of logged states that were held out; distances are in standard deviations of the log. So a controller
-# that stays where the log was has about 1 % of its states outside, whatever the number of states and the
-# size of the log. A box around the data would call its empty corners known.
+# Part of the log is held out. A state is *outside* the logged region if its nearest logged state is farther
+# away than that of 99 % of the held-out states; distances are in standard deviations of the log. A controller
+# that stays where the log was has therefore about 1 % of its states outside, whatever the number of states
+# and the size of the log. A box around the data would count its empty corners as known.
 
-HELD_OUT = 0.1  # of the log, in whole episodes, to learn from how far apart logged states are
-USUAL = 0.99  # share of them that count as inside
+HELD_OUT = 0.1  # share of the log, in whole episodes, that shows how far apart logged states are
+USUAL = 0.99  # share of the held-out states that count as inside
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coverage:
+    """The share of the states that a controller visits outside the logged region."""
+
     task: Task
     visited: int
-    """states, of all courses and members, up to failure"""
+    """number of visited states, over all trajectories and members, up to failure"""
     outside: float
     """share of the visited states that lie outside the logged region"""
     courses: float
-    """share of the courses that leave it at some time"""
+    """share of the trajectories that leave the logged region at some time"""
     distance: float
-    """to the nearest logged state beyond which a state is outside, in standard deviations"""
+    """the distance to the nearest logged state beyond which a state is outside, in standard deviations"""
     farthest: float
-    """of all visited states, in the same"""
+    """the largest such distance of all visited states"""
     beyond: Floats
-    """[S, 2] share of the visited states below and above all that was logged, for each state alone"""
+    """[S, 2] share of the visited states below and above the logged range, for each state alone"""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the coverage as JSON values."""
         return {
             "visited": self.visited,
             "outside": json_values(self.outside),
@@ -265,30 +301,33 @@ class Coverage:
 
 
 class Region:
-    """Where the log has been."""
+    """The region of states that a log covers."""
 
     def __init__(self, task: Task, batch: Batch, *, rng: np.random.Generator) -> None:
-        """Of a symmetric plant, the mirror image of a logged state is known as well."""
+        """Take the region from a log; `rng` chooses the episodes that are held out.
+
+        If the plant is symmetric, the mirror image of a logged state is known as well.
+        """
         from scipy.spatial import KDTree
 
         known, held_out = (_acted_on(part) for part in batch.split(HELD_OUT, rng))
         if task.symmetric:
             known = np.concatenate([known, -known])
         self.range = np.stack([known.min(axis=0), known.max(axis=0)], axis=1)
-        """[S, 2]"""
+        """[S, 2] the lowest and the highest logged value of each state"""
         spread = known.std(axis=0)
         self._scale = np.where(spread > 0, spread, 1.0)
         self._tree = KDTree(known / self._scale)
         self.distance = float(np.quantile(self.distances(held_out), USUAL))
 
     def distances(self, states: Floats) -> Floats:
-        """[n] from the nearest logged state, of states [n, S]."""
+        """Return the distances [n] of states [n, S] from the nearest logged state, in standard deviations."""
         found: Floats = self._tree.query(states / self._scale)[0]
         return found
 
 
 def _acted_on(batch: Batch) -> Floats:
-    """States from which a step was logged: those that failure left behind say nothing of what follows."""
+    """Return the states from which a step was logged; nothing is known about what follows a failed state."""
     return batch.transitions().window[:, : batch.states.shape[1]]
 
 
@@ -301,9 +340,15 @@ def cover(
     surrogate: Surrogate | None = None,
     members: Sequence[int] | None = None,
 ) -> Coverage:
-    """On members of the model that the controller was found with, or on the plant.
+    """Run a controller and compare the states that it visits with the logged region.
 
-    `starts`: situations, or states [N, S].
+    Args:
+        controller: The controller to examine.
+        task: The task that it controls.
+        region: The logged region.
+        starts: The situations to start from, or states [N, S].
+        surrogate: The model that stands for the plant; without it, the task's plant is used.
+        members: The members of the surrogate that are run; without them, all.
     """
     controller = controller.for_task(task)
     rows = window(task, [controller])
@@ -332,7 +377,7 @@ def cover(
 
 
 def _standing(states: Floats) -> Flags:
-    """[…, T] whether nothing changes any more from here on, of states […, T + 1, S]."""
+    """Return flags […, T] for trajectories […, T + 1, S]: True where no state changes any more."""
     moves = (np.diff(states, axis=-2) != 0).any(axis=-1)
     later: Flags = np.logical_or.accumulate(moves[..., ::-1], axis=-1)[..., ::-1]
     return ~later

@@ -1,4 +1,4 @@
-"""What the terms of a formula were in a log, and what they do where the loop rests."""
+"""The terms of a formula in practice: their range in a log, and their slopes at the steady state."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,16 +11,24 @@ from clearloop.data.log import setpoint_rows
 from clearloop.expression import Expression, Variable, evaluate, variables
 from clearloop.task import Task
 
-_ROWS = 1_000  # of the log, evenly spaced, that terms are tried on
-_SHARE = 0.9  # of them that lie in a term's usual range
-_SMALL = 1e-4  # of differences, in spreads
+_ROWS = 1_000  # rows of the log, evenly spaced, in which terms are evaluated
+_SHARE = 0.9  # of these rows that lie in the usual range of a term
+_SMALL = 1e-4  # length of the differences, in spreads of the variable
 
 
 class Experience:
-    """What the variables of formulas were in a log, and where the loop rests."""
+    """The values of the variables of formulas in a log and at the steady state of the loop."""
 
     def __init__(self, task: Task, batch: Batch, point: Floats, action: Floats, aims: Floats) -> None:
-        """`point` [S], `action` [A] and setpoints `aims` [S]: where the loop rests."""
+        """Take the values of the variables.
+
+        Args:
+            task: The task, which names the variables.
+            batch: The log.
+            point: [S] the steady state.
+            action: [A] the action there.
+            aims: [S] the setpoints there; 0 for states without one.
+        """
         self.task = task
         s = len(task.states)
         rows = np.linspace(0, len(batch.states) - 1, min(_ROWS, len(batch.states))).astype(np.int64)
@@ -36,7 +44,7 @@ class Experience:
         self._spread = dict(zip(task.scope.names, (float(x) or 1.0 for x in spread), strict=True))
 
     def slopes(self, formula: Expression) -> dict[Variable, float]:
-        """Where the loop rests: what a unit of each variable adds."""
+        """Return the derivative of a formula by each of its variables, at the steady state."""
         rest = {variable: self._at_rest(variable) for variable in variables(formula)}
         found = {}
         for variable, value in rest.items():
@@ -46,7 +54,10 @@ class Experience:
         return found
 
     def range(self, formula: Expression) -> tuple[float, float]:
-        """In the log, what most rows lie between. What was before a row is taken to be as in the row."""
+        """Return the interval in which nine of ten logged values of a formula lie.
+
+        Past values in a formula are taken to be equal to the present ones.
+        """
         names = variables(formula)
         columns = [self._column(variable) for variable in names]
         rows = zip(*columns, strict=True) if columns else [()]

@@ -1,1 +1,1 @@
-"""Figures: each is a function that gives a matplotlib `Figure`. See `docs/figures.md`."""
+"""Figures: each is drawn by a function that returns a matplotlib `Figure`. See `docs/figures.md`."""

@@ -1,4 +1,4 @@
-"""The quality report as one picture: errors over the horizon above; one step, reward, disagreement below."""
+"""The figure of a model's quality: errors over the horizon above; one step, reward, disagreement below."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_PANELS = 4  # over the horizon: of the states that are predicted worst
-_MOST_ROWS = 12  # of states in a list, the worst as well
-_SMALLEST = 1e-9  # drawn on a logarithmic axis
+MOST_PANELS = 4  # over the horizon, for the states with the largest errors
+_MOST_ROWS = 12  # of a list, also for the states with the largest errors
+_SMALLEST = 1e-9  # on a logarithmic axis
 
 
 def draw_quality(quality: Quality) -> "Figure":
+    """Draw the quality of a surrogate on held-out transitions."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -128,7 +129,7 @@ def _say(axes: "Axes", words: str) -> None:
 
 
 def _list_states(axes: "Axes", names: list[str], shown: Any) -> None:
-    """A row for each state, over whole decades that hold what is shown."""
+    """Give each state a row, on a logarithmic axis of whole decades that holds all values `shown`."""
     finite = shown[np.isfinite(shown)]
     decades = np.log10(finite) if finite.size else np.array([-2.0, 0.0])
     logarithmic(axes.xaxis)
@@ -140,5 +141,5 @@ def _list_states(axes: "Axes", names: list[str], shown: Any) -> None:
 
 
 def _worst_first(errors: Any) -> Any:
-    """States by their error, those without one last."""
+    """Return the numbers of the states, sorted by their error; states without an error come last."""
     return np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")

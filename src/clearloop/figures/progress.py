@@ -1,4 +1,4 @@
-"""How a search went: the best penalty over the steps of the model that it took; a population's as a whole."""
+"""Figures of a search: the best penalty over its model steps, a whole population, the tuning of a PID."""
 
 import math
 from collections import Counter
@@ -34,20 +34,21 @@ BELOW: dict[str, Any] = {"loc": "outside lower center", "ncols": 4, "fontsize": 
 
 
 class Generation(NamedTuple):
-    """A population after a round."""
+    """A population after one round of a search."""
 
     steps: int
-    """of the model, so far"""
+    """model steps so far"""
     evaluated: int
-    """programs, so far"""
+    """programs that have been evaluated so far"""
     penalties: NDArray[np.float64]
-    """[n], of all that live"""
+    """[n] of all programs in the population"""
 
 
 def draw_progress(rows: Sequence[ProgressRow]) -> "Figure":
-    """`progress.csv`: for each method the best so far; thin, what its rounds found where that may be worse.
+    """Draw the rows of `progress.csv`: for each method, the best penalty so far.
 
-    What took no search is a dashed line across.
+    A thin line shows the best of each round where that may be worse. A method that does not search is a
+    dashed horizontal line.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -88,7 +89,7 @@ def _draw_course(axes: "Axes", rows: Sequence[ProgressRow], mark: Mark, ends: tu
 
 
 def _scale(axes: "Axes", rows: Sequence[ProgressRow]) -> tuple[float, float]:
-    """From the first row of those that search to the end."""
+    """Scale the axis of steps from the first row of the methods that search to the last; return both ends."""
     counts = Counter(row.method for row in rows)
     searched = [row.steps for row in rows if counts[row.method] > 1 and row.steps > 0] or [1, 10]
     low, high = min(searched), max(*searched, min(searched) + 1)
@@ -101,7 +102,7 @@ def _scale(axes: "Axes", rows: Sequence[ProgressRow]) -> tuple[float, float]:
 
 
 def draw_population(generations: Sequence[Generation]) -> "Figure":
-    """Policy evaluation and improvement: how many programs were evaluated, and what the living ones cost."""
+    """Draw the penalties of a population over the model steps, and the number of evaluated programs."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -114,15 +115,17 @@ def draw_population(generations: Sequence[Generation]) -> "Figure":
         *panels, count = penalty_panels(figure, [*best, *median, *high], below=1.1)
         band: dict[str, Any] = {"color": BLUE, "alpha": 0.2, "linewidth": 0}
         for axes in panels:
-            axes.fill_between(steps, low, high, step="post", label="eight of ten that live", **band)
-            axes.step(steps, median, where="post", color=BLUE, linewidth=1.2, label="their median")
+            axes.fill_between(steps, low, high, step="post", label="8 of 10 programs", **band)
+            axes.step(
+                steps, median, where="post", color=BLUE, linewidth=1.2, label="median of the population"
+            )
             axes.step(
                 steps,
                 np.fmin.accumulate(best),
                 where="post",
                 color=ORANGE,
                 linewidth=1.6,
-                label="the best so far",
+                label="best so far",
             )
         panels[-1].set_ylabel("penalty, as the search\nsees it (no unit)")
         count.step(steps, [generation.evaluated for generation in generations], where="post", color=GREY)
@@ -132,13 +135,20 @@ def draw_population(generations: Sequence[Generation]) -> "Figure":
     return figure
 
 
-# How a PID was tuned: the trials of each loop whose oscillations are nearest to sustained.
+# The tuning of a PID: the trials of each loop whose oscillations are nearest to sustained ones.
 
-SHOWN = 5  # trials of each loop: the chosen one, and gains around it
+SHOWN = 5  # trials of each loop: the chosen one, and its neighbours in gain
 
 
 def draw_tuning(courses: Sequence[TrialCourse], task: Task) -> "Figure":
-    """A row for each loop, a panel for each gain; the one that Ziegler and Nichols' table takes in red."""
+    """Draw the trials of Ziegler and Nichols' second method: a row for each loop, a panel for each gain.
+
+    The trial whose gain enters their table is red.
+
+    Args:
+        courses: The trials of all loops.
+        task: The task, which gives units and the time step.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -180,4 +190,4 @@ def _distance(course: TrialCourse) -> float:
 def _said(course: TrialCourse) -> str:
     if course.first.ratio is None:
         return "no oscillation"
-    return f"a period: x {course.first.ratio:.2f}"
+    return f"x {course.first.ratio:.2f} per period"

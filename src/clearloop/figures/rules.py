@@ -1,4 +1,4 @@
-"""Fuzzy rules to look at: where each rule fits, feature by feature, and what it then asks for."""
+"""The figure of fuzzy rules: the membership of each rule over each feature, and the rule's output."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,18 +18,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_RULES = 30  # in one figure
-_REACH = 2.5  # widths on both sides of a centre, where no range is given
+_REACH = 2.5  # widths drawn on both sides of a centre, where no range is given
 
 _Range = tuple[float, float]
 Membership = tuple[float, float]
-"""The centre and the width."""
+"""The centre and the width of a membership function."""
 
 
 def draw_rules(controller: Controller, task: Task, ranges: Mapping[str, _Range] | None = None) -> "Figure":
-    """A row for each rule: membership over each feature that any rule uses, and the rule's output.
+    """Draw a row for each rule, with its membership over each feature that any rule uses, and its output.
 
-    `ranges`: over which to draw a state or action, such as `ranges_of` a log; where none is given, as far as
-    the rules reach. A state with a setpoint is its distance from it. Of more than 30 rules, the first.
+    A state with a setpoint is drawn as its distance from the setpoint. Of more than 30 rules, the first 30
+    are drawn.
+
+    Args:
+        controller: A controller with rules.
+        task: The task that it controls.
+        ranges: The range over which each state or action is drawn, such as that of `ranges_of`; where none is
+            given, it is as wide as the rules.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -63,7 +69,7 @@ def draw_rules(controller: Controller, task: Task, ranges: Mapping[str, _Range] 
 
 
 def ranges_of(task: Task, batch: Batch) -> dict[str, _Range]:
-    """The lowest and the highest value of each state in the log, less its setpoint; limits of the actions."""
+    """Return the range of each state less its setpoint in the log, and the limits of each action."""
     errors = batch.states - setpoint_rows(task, batch.setpoints, len(batch.states))
     lowest, highest = errors.min(axis=0).tolist(), errors.max(axis=0).tolist()
     ranges = dict(zip(task.state_names, zip(lowest, highest, strict=True), strict=True))
@@ -71,7 +77,7 @@ def ranges_of(task: Task, batch: Batch) -> dict[str, _Range]:
 
 
 def _features(task: Task, rows: Sequence[DrawnRule]) -> list[Variable]:
-    """In the order of the task, each from the present to the past."""
+    """Return the features of the rules in the order of the task, each from the present to the past."""
     names = [*task.state_names, *task.action_names]
     used = {feature for row in rows for feature in row.premise}
     return sorted(used, key=lambda v: (names.index(v.name), v.part, v.lag or 0))
@@ -90,7 +96,7 @@ def _reach(terms: Sequence[Membership | None]) -> _Range:
 
 
 def _draw_term(axes: "Axes", term: Membership | None, span: _Range) -> None:
-    """Nothing where the rule does not look at the feature."""
+    """Draw one membership function; the panel stays empty if the rule does not read the feature."""
     axes.set(xlim=span, ylim=(0, 1.5), yticks=[])
     axes.spines["left"].set_visible(False)
     if term is None:
@@ -122,7 +128,7 @@ def _say(axes: "Axes", what: str) -> None:
 
 
 def _label(panels: "Iterable[Axes]", what: str, unit: str) -> None:
-    """Numbers below the last panel only."""
+    """Label a column of panels, with numbers below the last panel only."""
     from matplotlib.ticker import FuncFormatter
 
     column = list(panels)

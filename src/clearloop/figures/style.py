@@ -1,4 +1,4 @@
-"""How every figure looks: colour-blind safe, readable in print, nothing in the way of the data."""
+"""The style of all figures: safe for colour-blind readers, readable in print, with nothing over the data."""
 
 import base64
 import io
@@ -39,7 +39,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 class Mark(NamedTuple):
-    """How one of several things is told from the others, in print as well."""
+    """The colour and the marker of one of several things, which can be told apart in print as well."""
 
     colour: str
     marker: str
@@ -56,11 +56,11 @@ _MARKS = (
     Mark(SKY, "P"),
     Mark(GREY, "*"),
 )
-"""In the order of the methods in `registry.py`; the page of the studio has the same in `marks.js`."""
+"""The marks of the methods in the order of `registry.py`; `marks.js` of the studio has the same."""
 
 
 def marks(names: Iterable[str], known: Iterable[str] = ()) -> dict[str, Mark]:
-    """One for each name. Those that are `known` look the same in every figure."""
+    """Return a mark for each name. The names that are `known` look the same in every figure."""
     own = dict(zip(known, _MARKS, strict=False))
     wanted = list(dict.fromkeys(names))
     free = cycle([mark for name, mark in own.items() if name not in wanted] or _MARKS)
@@ -68,7 +68,7 @@ def marks(names: Iterable[str], known: Iterable[str] = ()) -> dict[str, Mark]:
 
 
 def logarithmic(axis: "Axis", *, within: tuple[float, ...] = (1.0,)) -> None:
-    """With plain numbers at its ticks: `within` each decade, these."""
+    """Make an axis logarithmic, with plain numbers at its ticks: the multiples `within` of each decade."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if axis is axis.axes.xaxis:
@@ -81,11 +81,16 @@ def logarithmic(axis: "Axis", *, within: tuple[float, ...] = (1.0,)) -> None:
 
 
 def with_unit(what: str, unit: str, *, between: str = " ") -> str:
+    """Return a label such as `time (s)`; without a unit, just the label."""
     return f"{what}{between}({unit})" if unit else what
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
-    """PNG or SVG, by extension; the same figure gives the same bytes."""
+    """Save a figure as PNG or SVG, by the ending of its name; the same figure gives the same bytes.
+
+    Raises:
+        ClearloopError: The name has another ending, or the file cannot be written.
+    """
     from matplotlib import rc_context
 
     kind = Path(path).suffix.lower().removeprefix(".")
@@ -99,15 +104,20 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
 # An axis of penalties on which the good ones can be told apart, however bad the others are.
 
-_NEAR = 1.5  # times the best: what is drawn large
-_FAR = 2.0  # times the best: something must be worse than this to be drawn apart
+_NEAR = 1.5  # times the best penalty: penalties up to it are drawn in the large panel
+_FAR = 2.0  # times the best penalty: a second panel is made only if some penalty is larger
 
 
 def penalty_panels(figure: "Figure", penalties: Iterable[float], *, below: float = 0.0) -> "list[Axes]":
-    """One panel, with room for all; or two, the upper one, logarithmic, for what is far from the best.
+    """Make one panel with room for all penalties, or two if some are far from the best.
 
-    Draw everything in each of them: what does not belong there is cut off. Steps go through the break as they
-    should, slanted lines do not. `below`: the height of another panel, for something else; these have 3.6.
+    The upper one of two is logarithmic and for the far penalties. Draw everything in each of them: each panel
+    cuts off what does not belong there. Step lines look right across the break, slanted lines do not.
+
+    Args:
+        figure: The figure that gets the panels.
+        penalties: All penalties that will be drawn; those that are not finite are ignored.
+        below: The height of one more panel for something else, where the penalties have 3.6; 0 for none.
     """
     known = np.array([value for value in penalties if np.isfinite(value)] or [0.0])
     best, worst = float(known.min()), float(known.max())
@@ -143,11 +153,8 @@ def _mark_break(upper: "Axes", lower: "Axes") -> None:
     lower.plot([0], [1], transform=lower.transAxes, linestyle="none", label="_break", **slash)
 
 
-# Figures inside a page.
-
-
 def as_image(figure: "Figure", title: str) -> Markup:
-    """A picture that carries everything with it."""
+    """Return a figure as an HTML image that contains its own data."""
     from matplotlib import rc_context
 
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Trajectories of one or more controllers: states with their setpoints, actions with their limits."""
+"""Figures of trajectories and start maps: what controllers do over time, and from which starts they fail."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -21,7 +21,11 @@ _COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
 
 
 def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
-    """One panel for each state and action; `trajectories` by what to call them."""
+    """Draw a panel for each state with its setpoint, and for each action with its limits.
+
+    Args:
+        trajectories: The trajectories by the name that the legend gives them, all of the same task.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -65,13 +69,13 @@ def _draw(panel: Any, trajectory: Trajectory, name: str, label: str, colour: str
         panel.axhline(limit, color=GREY, lw=1, ls=":")
 
 
-# Which starts each controller saves, at what cost, and which it loses.
+# Start maps: the penalty from each start, and the starts that end in failure.
 
-COLUMNS = 3
+COLUMNS = 3  # of maps
 
 
 class Outcomes(NamedTuple):
-    """Of one controller, from N starts."""
+    """The outcome of one controller from N starts."""
 
     penalties: Floats
     """[N]"""
@@ -80,16 +84,22 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "Outcomes":
-        """The mean over members; failed where most of them do."""
+        """Take the mean penalty over the members; a start fails if most of them do."""
         return cls(evaluation.penalties.mean(axis=0), evaluation.failed.mean(axis=0) > 0.5)
 
 
 def draw_start_maps(
     task: Task, starts: Floats, outcomes: Mapping[str, Outcomes], *, over: Sequence[str] = ()
 ) -> "Figure":
-    """A map for each controller, with the same colours, over two states: `over`, or the first two that vary.
+    """Draw a map for each controller over two states, all with the same colours.
 
-    `starts`: [N, S]. Where only one state varies, its penalties; other states that vary are not told apart.
+    If only one state varies, the penalty is drawn over it. Further states that vary are not told apart.
+
+    Args:
+        task: The task, which gives names and units.
+        starts: [N, S] the starts.
+        outcomes: The outcomes by the name of the controller.
+        over: The two states of the map; without them, the first two that vary.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -104,7 +114,7 @@ def draw_start_maps(
         mapped = None
         for axes, (name, outcome) in zip(grid.flat, outcomes.items(), strict=False):
             lost = rough_percent(outcome.failed.mean())
-            title = f"{_shortened(name)}\npenalty {outcome.penalties.mean():.4g}, {lost} lost"
+            title = f"{_shortened(name)}\npenalty {outcome.penalties.mean():.4g}, {lost} fail"
             axes.set_title(title, fontsize="small")
             if len(plane) == 2:
                 mapped = _draw_map(axes, starts[:, plane], outcome, norm) or mapped
@@ -114,7 +124,7 @@ def draw_start_maps(
         for axes in list(grid.flat)[len(outcomes) :]:
             axes.set_axis_off()
         if mapped is not None:
-            figure.colorbar(mapped, ax=grid, label="penalty where saved (no unit)", shrink=0.8, pad=0.01)
+            figure.colorbar(mapped, ax=grid, label="penalty, unless it fails (no unit)", shrink=0.8, pad=0.01)
         _explain(figure)
     return figure
 
@@ -124,7 +134,9 @@ def _free(starts: Floats) -> list[int]:
 
 
 def _norm(outcomes: Any) -> Any:
-    """Of what is saved, by any: what is lost costs so much more that nothing else could be told apart."""
+    """Return the colour scale of all starts that do not fail; failures cost so much more that they would
+    leave no colours for the others.
+    """
     from matplotlib.colors import Normalize
 
     saved = np.concatenate([outcome.penalties[~outcome.failed] for outcome in outcomes])
@@ -132,7 +144,7 @@ def _norm(outcomes: Any) -> Any:
 
 
 def _draw_map(axes: "Axes", points: Floats, outcome: Outcomes, norm: Any) -> Any:
-    """What the colour bar is for; None where nothing is saved."""
+    """Draw one map and return its coloured points, or None if every start fails."""
     size = float(np.clip(9_000 / len(points), 3, 60))  # square points, of which so many cover a panel
     saved, lost = points[~outcome.failed], points[outcome.failed]
     axes.scatter(lost[:, 0], lost[:, 1], s=1.5 * size, color=RED, marker="x", linewidth=0.8, zorder=3)
@@ -166,7 +178,7 @@ def _explain(figure: "Figure") -> None:
 
     style: dict[str, Any] = {"linestyle": "none", "markersize": 5}
     handles = [Line2D([], [], marker="x", color=RED, **style)]
-    figure.legend(handles, ["lost: the start ends in failure"], loc="outside lower center", fontsize="small")
+    figure.legend(handles, ["the start ends in failure"], loc="outside lower center", fontsize="small")
 
 
 def _shortened(name: str) -> str:

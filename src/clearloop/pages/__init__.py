@@ -1,1 +1,1 @@
-"""What people look at: figures, and the report of a run."""
+"""Pages for people: the report of a run, and the card of a controller, as HTML and PDF."""

@@ -1,4 +1,4 @@
-"""What the card of a controller says, from the formula to the signatures."""
+"""The card of a controller, one sheet from the formula to the signatures, as HTML and as PDF."""
 
 import base64
 import json
@@ -38,7 +38,15 @@ _LONGEST = 36  # characters of a term that is typeset
 
 
 def contents(file: Path, run: RunDirectory) -> Card:
-    """Of the controller in this file, with what its run knows. Some seconds."""
+    """Examine the controller in a file and put together its card; this takes some seconds.
+
+    Args:
+        file: The controller file.
+        run: The run that it belongs to, which gives the task, the log and the surrogate.
+
+    Raises:
+        ClearloopError: The file holds a planner, or a controller of another task.
+    """
     subject = examine(file, run)
     controller, task = subject.controller, subject.task
     above = (*_warnings(subject), *_parts(subject), *_rules(subject))
@@ -57,7 +65,8 @@ def contents(file: Path, run: RunDirectory) -> Card:
 
 def _warnings(subject: Subject) -> list[Section]:
     doubts = [sentences(doubt["message"]) for doubt in subject.description.get("doubts", [])]
-    return [Section("By force: this data cannot support a controller", tuple(doubts))] if doubts else []
+    title = "Learned with --force: this data cannot support a controller"
+    return [Section(title, tuple(doubts))] if doubts else []
 
 
 def _lines(subject: Subject) -> tuple[str, ...]:
@@ -90,14 +99,14 @@ def _parts(subject: Subject) -> list[Section]:
                     numbers=[2] if usual else [],
                     widths=["2fr" if long else "auto", "3fr", "auto"][: len(header)],
                 ),
-                notes=("In most of the log: what it adds in nine of ten logged rows.",) if usual else (),
+                notes=("In most of the log: the range of the part in 9 of 10 logged rows.",) if usual else (),
             )
         )
     return found
 
 
 def _is_long(what: Expression | str) -> bool:
-    """Too long for one line of its column: then it is text, which breaks."""
+    """Return True if a formula is too long for one line of its column; it is then set as text."""
     return not isinstance(what, str) and len(to_text(what)) > _LONGEST
 
 
@@ -121,15 +130,19 @@ def _rules(subject: Subject) -> list[Section]:
     if not any(subject.controller.rules()):
         return []
     figure = draw_rules(subject.controller, subject.task, ranges_of(subject.task, subject.batch))
-    caption = "Where each rule fits, feature by feature over the logged range, and what it asks for alone."
+    caption = "The membership of each rule over the logged range of each feature, and its output alone."
     return [Section("The rules", figure=as_svg(figure), caption=caption)]
 
 
-# A card as files: one page for a browser, and a PDF. Both are the same bytes for the same inputs.
+# The files of a card: one page for a browser, and a PDF. The same inputs give the same bytes.
 
 
 def write_card(card: Card, path: Path) -> None:
-    """HTML or PDF, by the ending of its name."""
+    """Write a card as HTML or PDF, by the ending of the file's name.
+
+    Raises:
+        ClearloopError: The name has another ending, or the file cannot be written.
+    """
     kind = path.suffix.lower()
     if kind not in (".html", ".pdf"):
         raise ClearloopError(f"{path}: expected a name that ends in .html or .pdf")
@@ -139,12 +152,12 @@ def write_card(card: Card, path: Path) -> None:
 
 
 def to_html(card: Card) -> str:
-    """One file with everything in it. What comes from users' files is escaped."""
+    """Return a card as one HTML file with everything in it. Texts from users' files are escaped."""
     return render(TEMPLATES / "card.html", {"card": card}, mathml=mathml, picture=_picture, shares=_shares)
 
 
 def to_pdf(card: Card) -> bytes:
-    """By Typst, whose fonts come with it; others are used only for letters that these do not have."""
+    """Return a card as PDF. Typst sets it in its own fonts; others serve for letters that they lack."""
     import typst
 
     source, data = (TEMPLATES / "card.typ").read_bytes(), json.dumps(asdict(card), ensure_ascii=False)
@@ -154,7 +167,7 @@ def to_pdf(card: Card) -> bytes:
 
 
 def _shares(table: CardTable) -> list[int]:
-    """Of columns that share what room the others leave, in percent; 0 for the others."""
+    """Return the widths in percent of the columns that share the free room; 0 for all other columns."""
     parts = [float(width.removesuffix("fr")) if width != "auto" else 0.0 for width in table.widths]
     return [round(98 * part / sum(parts)) if part else 0 for part in parts]
 

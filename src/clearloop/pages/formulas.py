@@ -10,17 +10,17 @@ LONGEST = 90  # characters of a piece that is typeset: a browser does not break 
 
 
 def mathml(piece: Piece) -> Markup:
-    """For a browser, which needs no script and no font of ours for it."""
+    """Return a piece of a formula as MathML, which a browser shows without scripts or fonts of ours."""
     from latex2mathml.converter import convert
 
     if len(piece.text) > LONGEST:
         return escape(piece.text)
-    # What it is made of are names and numbers of the formula language: nothing that a page could run.
+    # A piece consists of names and numbers of the formula language, so nothing in it can run in a page.
     return Markup(convert(piece.latex))  # noqa: S704
 
 
 def typeset(controller: Controller) -> Markup:
-    """A line for each equation; kinds that no formula can show as their one line."""
+    """Return a line for each equation of a controller; a kind without equations is its one-line summary."""
     lines = controller.equations()
     if not lines:
         return Markup('<p class="plain">{}</p>').format(shorten_numbers(controller.summary))

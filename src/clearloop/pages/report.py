@@ -1,4 +1,4 @@
-"""What the report of a run says, gathered from its directory: plain data for the template."""
+"""The report of a run: its contents as plain data from the run directory, and the page `report.html`."""
 
 import math
 import shlex
@@ -48,9 +48,9 @@ from clearloop.runs.learning import read_tuning
 from clearloop.surrogate import Quality, Surrogate, assess
 from clearloop.task import Task
 
-# What the report says of each controller, when it is opened.
+# The details of each controller, which are shown when it is opened.
 
-_SEED = 0  # of the noise: the same for all controllers
+_SEED = 0  # of the noise; the same for all controllers
 
 Facts = list[tuple[str, str]]
 
@@ -63,7 +63,16 @@ def details(
     surrogate: Surrogate,
     trusted: Mapping[str, Trusted],
 ) -> Iterator[dict[str, Any]]:
-    """Of one after the other: some seconds each."""
+    """Examine one controller after the other, which takes some seconds each; yield the values for the page.
+
+    Args:
+        front: The front of the run.
+        controllers: The controllers of the front, in the same order.
+        task: The task of the run.
+        batch: The log.
+        surrogate: The model of the run.
+        trusted: The rows of `trust.csv` by controller.
+    """
     for entry, controller in zip(front.entries, controllers, strict=True):
         found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(_SEED))
         yield {
@@ -104,17 +113,17 @@ def _trust(row: Trusted | None) -> Facts:
     facts = []
     if row.spread is not None:
         facts.append(
-            ("the models differ by", f"{row.spread:.2g}, the standard deviation over those that judge")
+            ("the models differ by", f"{row.spread:.2g} (standard deviation over the judging models)")
         )
     if row.from_log is not None:
-        facts.append(("promised from the log's own rows", f"penalty {format_penalty(row.from_log)}"))
+        facts.append(("promised from the rows of the log", f"penalty {format_penalty(row.from_log)}"))
     return facts
 
 
 def _behaviour(found: Diagnosis) -> Facts:
     facts = []
     if found.linearisation is not None:
-        facts.append(("close to its rest", repr(found.linearisation)))
+        facts.append(("near the steady state", repr(found.linearisation)))
     for step in found.steps:
         error = amount(step.integral_error, f"{step.unit} s".lstrip(), 3)
         said = f"{step.words}, integral of the absolute error {error}"
@@ -162,14 +171,14 @@ def _figures(
     if found.starts is not None:
         outcome = Outcomes(found.starts.penalties, found.starts.failed)
         drawn = draw_start_maps(task, found.starts.starts, {entry.controller: outcome})
-        figures.append((drawn, f"Starts that it saves and loses {where}."))
+        figures.append((drawn, f"The penalty from each start, and the starts that fail, {where}."))
     if any(controller.rules()):
         figures.append((draw_rules(controller, task, ranges_of(task, batch)), "Its rules."))
     return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
 
 
 def _telling_start(task: Task) -> dict[str, float]:
-    """Halfway to the corner of the box of starts."""
+    """Return the start halfway between the middle and the upper corner of the start box."""
     full = task.unveiled
     assert full.start_box is not None  # noqa: S101
     point = full.start_box.mean(axis=1) + np.ptp(full.start_box, axis=1) / 4
@@ -177,7 +186,7 @@ def _telling_start(task: Task) -> dict[str, float]:
 
 
 def _telling_row(task: Task, batch: Batch) -> int:
-    """Of the log: before its largest change of a setpoint, if there is one."""
+    """Return a row of the log shortly before its largest change of a setpoint, or the first row."""
     if batch.setpoints is None:
         return 0
     changes = np.abs(np.diff(batch.setpoints, axis=0)).sum(axis=1) * (np.diff(batch.episodes) == 0)
@@ -185,27 +194,39 @@ def _telling_row(task: Task, batch: Batch) -> int:
     return row if batch.episodes[row] == batch.episodes[int(changes.argmax())] else int(changes.argmax())
 
 
-# Four lights beside the answer: whether to believe it, with the reason in words.
+# Four lights beside the pick grade how far to believe it, each with a reason in words. The two limits of a
+# grade are the largest values for good and for fair.
 
 _Grade = Literal["good", "fair", "poor"]
 SIGNS: dict[_Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
-REASONS = 2  # of the verdict on the model; all of them stand further down
-KEPT, _NEARLY = 0.05, 0.15  # how far plant and promise may be apart
-FEW, MANY = 0.05, 0.2  # share of the starts that a disturbance may cost
-DEARER, TWICE = 0.25, 1.0  # how much more of the penalty
+REASONS = 2  # of the verdict on the model that a light gives; the section on the model gives all
+KEPT, _NEARLY = 0.05, 0.15  # relative difference of plant and promise
+FEW, MANY = 0.05, 0.2  # share of the starts that a disturbance makes fail
+DEARER, TWICE = 0.25, 1.0  # relative increase of the penalty under a disturbance
 
 
 class Light(NamedTuple):
+    """One light: what it is about, its grade, and the reason."""
+
     name: str
     grade: _Grade
     text: str
 
     @property
     def sign(self) -> str:
+        """The circle that stands for the grade."""
         return SIGNS[self.grade]
 
 
 def lights(front: Front, examined: Report, quality: Quality, pick: Diagnosis) -> list[Light]:
+    """Return the lights for the data, the model, the promise and the disturbances.
+
+    Args:
+        front: The front of the run.
+        examined: The findings about the log.
+        quality: The quality of the model.
+        pick: The diagnosis of the pick.
+    """
     found = [_data(examined), Light("The model", quality.verdict, sentences(*quality.reasons[:REASONS]))]
     return [*found, _promise(front), *_calm(pick)]
 
@@ -218,19 +239,19 @@ def _data(examined: Report) -> Light:
 def _promise(front: Front) -> Light:
     pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
     if not pairs:
-        return Light("The promise", "fair", "There is no plant to test it on: it is what the model says.")
+        return Light("The promise", "fair", "There is no plant to test it on: only the model says so.")
     apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
     return Light("The promise", _graded(apart, KEPT, _NEARLY), sentences(kept(front)))
 
 
 def _calm(pick: Diagnosis) -> list[Light]:
-    """What the worst of the disturbances does to the pick."""
+    """Grade the effect of the worst disturbance on the pick."""
     if pick.robustness is None:
         return []
     before = pick.robustness
     worst = max(before.disturbed, key=lambda one: (one.failures, one.penalty))
     lost, dearer = worst.failures - before.failures, worst.change / max(abs(before.penalty), 1e-9)
-    fails = f"{percent(worst.failures)} of the starts fail, not {percent(before.failures)}"
+    fails = f"{percent(worst.failures)} of the starts fail instead of {percent(before.failures)}"
     costs = f"it costs {percent(dearer, 0)} more" if dearer > 0 else "it costs no more"
     said = f"with {worst.name} {costs}, and {fails if lost > 0 else 'no more starts fail'}"
     grade = max(_graded(lost, FEW, MANY), _graded(dearer, DEARER, TWICE), key=list(SIGNS).index)
@@ -240,16 +261,15 @@ def _calm(pick: Diagnosis) -> list[Light]:
 def _small_deviations(found: Linearisation | None) -> Iterator[str]:
     if found is not None:
         holds = found.at_rest and found.smooth
-        yield f"close to its rest it is {found!r}" if holds else f"it {found!r}"
+        yield f"near the steady state it is {found!r}" if holds else f"it {found!r}"
 
 
 def _graded(value: float, good: float, fair: float) -> _Grade:
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
 
-# The front as a chart of a web page: where every point, tick and label goes, in a box of fixed size.
-#
-# Both axes are logarithmic where that is possible: penalties and complexities of one front span decades.
+# The front as an SVG chart: the places of all points, ticks and labels in a box of fixed size. Both axes are
+# logarithmic where that is possible, because penalties and complexities of one front span decades.
 
 _WIDTH, HEIGHT = 640, 400
 _LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
@@ -261,16 +281,18 @@ DECADE = 10.0
 
 @dataclass(frozen=True)
 class Axis:
-    """From values to places."""
+    """One axis of the chart, which maps values to places."""
 
     low: float
+    """the value at the place `first`"""
     high: float
+    """the value at the place `last`"""
     first: float
     last: float
 
     @classmethod
     def of(cls, values: Sequence[float], first: float, last: float) -> "Axis":
-        """With some air on both sides."""
+        """Make an axis that holds all values, with some room on both sides where it is logarithmic."""
         low, high = min(values), max(values)
         if low <= 0:  # no logarithm
             low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
@@ -286,7 +308,7 @@ class Axis:
         return round(self.first + (self.last - self.first) * (value - low) / (high - low), 1)
 
     def ticks(self, *, whole: bool = False) -> list[float]:
-        """Round numbers, or even `whole` ones; a few."""
+        """Return a few round numbers for ticks; `whole` asks for integers."""
         from matplotlib.ticker import MaxNLocator
 
         if not self._decades or self.high < DECADE * self.low:
@@ -302,7 +324,7 @@ class Axis:
 
 
 def chart(front: Front) -> dict[str, Any]:
-    """Places and words for the template."""
+    """Return the places and texts of the chart of the front, for the template."""
     costs = [cost_of(entry) for entry in front.entries]
     known = [row for row in front.published if row.in_paper]
     tested = front.entries[0].penalty_system is not None
@@ -345,12 +367,31 @@ def chart(front: Front) -> dict[str, Any]:
     }
 
 
+# The whole report.
+
+TEMPLATES = Path(__file__).parent / "templates"
 _T = TypeVar("_T")
 _Progress = Callable[[float], None]
 
 
+def write_report(run: RunDirectory, progress: _Progress | None = None) -> Path:
+    """Write `report.html`, one file that a browser opens from the disk without network or server.
+
+    Args:
+        run: A finished run.
+        progress: Is called with the share that is done, from 0 to 1.
+
+    Returns:
+        The path of the report.
+    """
+    file, page = run.path / "report.html", render(TEMPLATES / "report.html", report_contents(run, progress))
+    with whole_file(file) as out:
+        out.write(page.encode())
+    return file
+
+
 def report_contents(run: RunDirectory, progress: _Progress | None = None) -> dict[str, Any]:
-    """`progress` is told the share that is done."""
+    """Return the values that the template of the report needs; `progress` as in `write_report`."""
     description, front = run.describe(), Front.read(run)
     task = run.task()
     batch = Batch.load(run.path / "batch.parquet", task)
@@ -409,7 +450,7 @@ def _tuning(run: RunDirectory, task: Task) -> Markup | None:
 
 
 def _units(task: Task, controller: Controller) -> str:
-    """`force in N, limited to -10 … 10; theta in rad; …`"""
+    """Return a line such as `force in N, limited to -10 … 10; theta in rad.`"""
     said, controller = [], controller.for_task(task)
     for name, action in task.actions.items():
         words = controller.range_of(name).words("")
@@ -469,7 +510,7 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
         words += [word for setting in changed for word in ("--set", f"{method}.{setting}")]
     words += ["--force"] if description.get("doubts") else []
     facts = [
-        ("begun", description.get("begun", "not said")),
+        ("begun", description.get("begun", "unknown")),
         ("data", f"{description['data']['summary']}, SHA-256 {description['data']['fingerprint']}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in description["versions"].items())),
     ]
@@ -479,21 +520,14 @@ def _again(description: dict[str, Any]) -> dict[str, Any]:
     return {"command": shlex.join(words), "facts": facts}
 
 
-# `report.html`: one file that a browser opens from the disk, with no network and no server.
-
-TEMPLATES = Path(__file__).parent / "templates"
-
-
-def write_report(run: RunDirectory, progress: _Progress | None = None) -> Path:
-    """Of a finished run. `progress` is told the share that is done."""
-    file, page = run.path / "report.html", render(TEMPLATES / "report.html", report_contents(run, progress))
-    with whole_file(file) as out:
-        out.write(page.encode())
-    return file
-
-
 def render(template: Path, values: dict[str, Any], **filters: Callable[[Any], Any]) -> str:
-    """A page; it may include what stands beside it. What comes from users' files is escaped."""
+    """Fill in a Jinja template, which may include files beside it. Texts from users' files are escaped.
+
+    Args:
+        template: The file of the template.
+        values: The values by name.
+        filters: Further filters of the template by name.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

@@ -1,4 +1,4 @@
-"""The sections of a card: what it is about, what it rests on, what the controller does, and its margins."""
+"""The sections of a card: gains, eigenvalues, margins, robustness, costs, coverage, and the evidence."""
 
 import hashlib
 import io
@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# What a card is made of, as plain data: both the page and the PDF are set from these.
+# The parts of a card as plain data, from which both the page and the PDF are set.
 
 
 @dataclass(frozen=True)
 class Cell:
+    """One cell of a table: text, or a piece of a formula."""
+
     content: str | Piece
     indent: int = 0
     strong: bool = False
@@ -57,6 +59,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class CardTable:
+    """A table of a card."""
+
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     numbers: tuple[int, ...] = ()
@@ -64,7 +68,7 @@ class CardTable:
     codes: tuple[int, ...] = ()
     """columns that are set like code, in small letters"""
     widths: tuple[str, ...] = ()
-    """of columns: `auto`, or a share such as `1fr`; all `auto` if none are given"""
+    """the width of each column: `auto`, or a share of the free room such as `1fr`"""
 
 
 def table(
@@ -75,6 +79,7 @@ def table(
     codes: Sequence[int] = (),
     widths: Sequence[str] = (),
 ) -> CardTable:
+    """Make a table whose cells may be given as text; without `widths`, all columns are `auto`."""
     cells = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows)
     return CardTable(
         tuple(header), cells, tuple(numbers), tuple(codes), tuple(widths) or ("auto",) * len(header)
@@ -83,39 +88,43 @@ def table(
 
 @dataclass(frozen=True)
 class Section:
+    """A part of a card with a title: sentences, a table, a figure, notes; each may be missing."""
+
     title: str
     lines: tuple[str, ...] = ()
     """sentences above the table"""
     table: CardTable | None = None
     figure: str = ""
-    """SVG"""
+    """the text of an SVG file"""
     caption: str = ""
-    """what the figure shows, for those who cannot see it"""
+    """what the figure shows; also its alternative text"""
     notes: tuple[str, ...] = ()
-    """in small print, below"""
+    """sentences in small print below"""
 
 
 @dataclass(frozen=True)
 class Card:
+    """Everything that a card says."""
+
     title: str
     kind: str
-    """what it is, of which task and which run"""
+    """the controller's kind and complexity, its task and its run"""
     name: str
-    """what its maker called it; perhaps nothing"""
+    """the name in the controller file; may be empty"""
     equations: tuple[Pieces, ...]
-    """of each output: pieces between which lines may break"""
+    """the equation of each output, in pieces between which lines may break"""
     lines: tuple[str, ...]
-    """below the equations: units, limits, setpoints"""
+    """sentences below the equations: units, limits, setpoints"""
     rows: tuple[tuple[tuple[Section, ...], ...], ...]
-    """from top to bottom, each of one column of sections, or of two side by side"""
+    """rows from top to bottom, each of one column of sections, or of two side by side"""
     signatures: tuple[str, ...] = field(default=("Made and checked by", "Approved by"))
 
 
-# Figures of a card: SVG with its letters as outlines, which looks the same on a page and in a PDF.
-
-
 def as_svg(figure: "Figure") -> str:
-    """The same figure gives the same text."""
+    """Return a figure as SVG with its letters as outlines, which looks the same on a page and in a PDF.
+
+    The same figure gives the same text.
+    """
     from matplotlib import rc_context
 
     file = io.StringIO()
@@ -132,28 +141,33 @@ _SEED = 0  # of the noise, as in the report
 
 @dataclass(frozen=True, eq=False)
 class Subject:
+    """The controller of a card, and all that was found out about it."""
+
     name: str
-    """what to call it: 003, or the name of its file"""
+    """the name of its file without the ending, such as `003`"""
     file: str
-    """its name"""
+    """the name of its file"""
     controller: Controller
     """with the limits, units and setpoints of the task"""
     task: Task
     batch: Batch
     description: dict[str, Any]
-    """what `run.json` says"""
+    """the contents of `run.json`"""
     diagnosis: Diagnosis
     promised: Evaluation
+    """on the judging models"""
     tested: Evaluation | None
-    """None: there is no plant"""
+    """on the plant; None if there is none"""
     model: LinearModel | ClearloopError
-    """the linear model of the log, or why there is none"""
+    """the linear model of the log, or the reason why there is none"""
     lqr: Design | ClearloopError
+    """the LQR from the same log, or the reason why there is none"""
     fingerprint: str
     """SHA-256 of the controller's file"""
 
     @property
     def experience(self) -> Experience:
+        """The values of variables in the log and at the steady state."""
         linear, task = self.diagnosis.linearisation, self.task
         rest, aims = np.zeros(len(task.states)), np.zeros(len(task.states))
         for name, aim in self.diagnosis.controller.setpoint.items():
@@ -164,7 +178,7 @@ class Subject:
         return Experience(task, self.batch, rest, action, aims)
 
     def margins(self, *, logged: bool) -> Margins | None:
-        """With the linear model of the log, or with the system where the loop rests."""
+        """Find the margins with the linear model of the log, or with the system at the steady state."""
         linear = self.diagnosis.linearisation
         if linear is None or (logged and isinstance(self.model, ClearloopError)):
             return None
@@ -172,12 +186,18 @@ class Subject:
 
 
 def examine(file: Path, run: RunDirectory) -> Subject:
-    """Some seconds."""
+    """Load the controller of a card and examine it; this takes some seconds.
+
+    Raises:
+        ClearloopError: The file holds a planner, or a controller of another task.
+    """
     description = run.describe()
     task = run.task()
     controller = load(file)
     if controller.plans:
-        raise ClearloopError(f"{file}: a planner searches anew at every step: there is nothing to sign")
+        raise ClearloopError(
+            f"{file}: a planner searches for a new plan at every step: it has no law to sign"
+        )
     try:
         controller = controller.for_task(task)
     except ClearloopError as error:
@@ -206,17 +226,18 @@ def examine(file: Path, run: RunDirectory) -> Subject:
 
 
 def _tried(make: Any) -> Any:
-    """What is made, or why it cannot be."""
+    """Return what `make` returns, or the error that says why it cannot."""
     try:
         return make()
     except ClearloopError as error:
         return error
 
 
-# What the card rests on: files, code, data and versions, each with what tells it from any other.
+# The evidence: files, code, data and versions, each with its hash.
 
 
 def evidence(subject: Subject) -> Section:
+    """Return the section that lists the data, the controller file, the exports and the run."""
     description = subject.description
     asked, data = description["asked"], description["data"]
     versions = ", ".join(f"{name} {version}" for name, version in description["versions"].items())
@@ -227,17 +248,17 @@ def evidence(subject: Subject) -> Section:
         ["data", f"{data['summary']}, from {source}, seed {asked.get('seed', 0)}", data["fingerprint"]],
         ["controller", subject.file, subject.fingerprint],
         *(["export", name, digest] for name, digest in _exports(subject)),
-        ["run", f"begun {description.get('begun', 'at a time that it does not say')}, {versions}{made}", ""],
+        ["run", f"begun {description.get('begun', 'at an unknown time')}, {versions}{made}", ""],
     ]
     return Section(
-        "What this rests on",
+        "Evidence",
         table=table(["", "", "SHA-256"], rows, widths=["auto", "1fr", "auto"], codes=[2]),
-        notes=("Exports: as 'clearloop export' writes them with --out and these names.",),
+        notes=("The exports are the files that 'clearloop export' writes with --out and these names.",),
     )
 
 
 def _exports(subject: Subject) -> list[tuple[str, str]]:
-    """Each file of each target that takes such a controller, with the hash of its text."""
+    """Return the files of each target that takes such a controller, each with the hash of its text."""
     found: list[tuple[str, str]] = []
     for target in TARGETS:
         try:
@@ -248,9 +269,9 @@ def _exports(subject: Subject) -> list[tuple[str, str]]:
     return found
 
 
-# What a controller does away from its rest: starts saved and lost, disturbances, costs, where it goes.
+# The controller away from its steady state: starts, disturbances, costs, coverage.
 
-FIGURES = ("1fr", "auto", "auto", "auto")  # a name, and three columns of numbers
+FIGURES = ("1fr", "auto", "auto", "auto")  # widths for a name and three columns of numbers
 
 
 def _where(subject: Subject) -> str:
@@ -258,7 +279,7 @@ def _where(subject: Subject) -> str:
 
 
 def _aims(subject: Subject) -> str:
-    """The setpoints, where the log has many of them."""
+    """Return a phrase with the setpoints, where they are columns of the log."""
     aims = subject.diagnosis.controller.setpoint
     said = [
         f"{name} {quantity(aims[name], subject.task.states[name].unit)}"
@@ -269,17 +290,19 @@ def _aims(subject: Subject) -> str:
 
 
 def starts(subject: Subject) -> Section:
-    title, found = "Starts saved and lost", subject.diagnosis.starts
+    """Return the section with the map of the starts."""
+    title, found = "Starts that fail", subject.diagnosis.starts
     if found is None:
         return Section(title, lines=(f"Not known: {subject.diagnosis.left_out['starts']}.",))
     outcomes = {f"{len(found.failed):,} starts {_where(subject)}": Outcomes(found.penalties, found.failed)}
     figure = draw_start_maps(subject.task, found.starts, outcomes)
     lost = f"crosses mark the {found.failed.sum():,} that fail" if found.failed.any() else "none fails"
-    caption = f"Penalty by start, {_where(subject)}{_aims(subject)}; {lost}."
+    caption = f"The penalty from each start, {_where(subject)}{_aims(subject)}; {lost}."
     return Section(title, figure=as_svg(figure), caption=caption)
 
 
 def robustness(subject: Subject) -> Section:
+    """Return the section with the penalties under disturbances and the step responses."""
     title, found = "Noise, delay and gain error", subject.diagnosis.robustness
     if found is None:
         return Section(title, lines=(f"Not known: {subject.diagnosis.left_out['robustness']}.",))
@@ -304,20 +327,21 @@ def robustness(subject: Subject) -> Section:
         ),
         notes=(
             f"From {found.starts} starts {_where(subject)}{_aims(subject)}.",
-            "Noise: of each state's spread in the log.",
+            "The noise is a share of each state's standard deviation in the log.",
             *steps,
         ),
     )
 
 
 def costs(subject: Subject) -> Section:
+    """Return the section with the promised penalty and the tested one."""
     rows = [_cost("promised by the model", subject.promised)]
     if subject.tested is None:
         rows.append(["tested", "not tested on a plant", "", ""])
     else:
         rows.append(_cost("tested on the plant", subject.tested))
     return Section(
-        "What it costs",
+        "Penalty",
         table=table(
             ["", "penalty", "failures", "starts"],
             rows,
@@ -339,17 +363,19 @@ def _cost(name: str, found: Evaluation) -> list[str]:
 
 def _compared(subject: Subject) -> str:
     spread = subject.promised.penalties.mean(axis=1)
-    judges = f"The promise is the mean of {len(spread)} models that judge, which the search did not use"
+    judges = f"The promise is the mean of {len(spread)} judging models, which the search did not use"
     if len(spread) > 1:
-        judges += f"; they say {number(float(spread.min()))} to {number(float(spread.max()))}"
+        judges += f"; they promise {number(float(spread.min()))} to {number(float(spread.max()))}"
     if subject.tested is None or subject.promised.penalty <= 0:
         return f"{judges}."
     more = subject.tested.penalty / subject.promised.penalty - 1
-    return f"{judges}. The plant costs {percent(abs(more))} {'more' if more >= 0 else 'less'} than promised."
+    words = f"{percent(abs(more))} {'more' if more >= 0 else 'less'}"
+    return f"{judges}. On the plant it costs {words} than promised."
 
 
 def coverage(subject: Subject) -> Section:
-    title, found = "Where it goes", subject.diagnosis.coverage
+    """Return the section on how much of the controller's path lies outside the log."""
+    title, found = "Outside the log", subject.diagnosis.coverage
     if found is None:
         return Section(title, lines=(f"Not known: {subject.diagnosis.left_out['coverage']}.",))
     beyond = [
@@ -360,20 +386,21 @@ def coverage(subject: Subject) -> Section:
     return Section(
         title,
         lines=(
-            f"{percent(found.outside)} of its path on the model is outside the logged data;"
-            f" {percent(found.courses)} of its courses leave it at some time. Of the log itself, 1 %.",
+            f"{percent(found.outside)} of the states that it visits on the model are outside the logged"
+            f" region (of the log itself, 1 %); {percent(found.courses)} of its trajectories leave it.",
         ),
-        notes=(f"Outside the logged range of one state alone: {'; '.join(beyond)}.",) if beyond else (),
+        notes=(f"Outside the logged range of a single state: {'; '.join(beyond)}.",) if beyond else (),
     )
 
 
-# The loop for small deviations: gains where it rests, beside LQR's; eigenvalues and margins.
+# The closed loop for small deviations: gains at the steady state beside those of LQR, eigenvalues, margins.
 
 MOST_MODES = 4  # that are listed, the slowest first
 _NONE = "—"
 
 
 def gains(subject: Subject) -> Section:
+    """Return the section with the gains of the controller at the operating point, beside those of LQR."""
     linear, task = subject.diagnosis.linearisation, subject.task
     title = "Gains at the operating point"
     if linear is None:
@@ -394,7 +421,7 @@ def gains(subject: Subject) -> Section:
             rows.append([f"{of} ({per})", *values])
     notes = []
     if memory:
-        notes.append("Now: of the present value alone. Held: of a deviation that has lasted.")
+        notes.append("Now: the gain on the present value alone. Held: the gain on a lasting deviation.")
     if isinstance(subject.lqr, ClearloopError):
         notes.append(f"No LQR to compare with: {subject.lqr}.")
     return Section(
@@ -426,21 +453,22 @@ def _place(linear: Linearisation) -> str:
         f"{name} = {quantity(float(value) + 0.0, task.actions[name].unit)}"
         for name, value in zip(task.action_names, _clean(linear.action), strict=True)
     ]
-    said = "It rests at" if linear.at_rest else "It does not rest at its setpoint. Gains are those at"
+    said = "The steady state is" if linear.at_rest else "It does not rest at its setpoint. Gains are those at"
     return f"{said} {', '.join(where)}, with {', '.join(acts)}."
 
 
 def _clean(values: Floats) -> Floats:
-    """Without what rounding left of zero."""
+    """Return the values with 0 for those that differ from it only by rounding."""
     return np.where(np.abs(values) < 1e-9, 0.0, values)
 
 
 def small_deviations(subject: Subject) -> Section:
+    """Return the section with the eigenvalues and the margins of the closed loop."""
     title, linear = "Small deviations", subject.diagnosis.linearisation
     why = f"it {linear!r}" if linear else subject.diagnosis.left_out.get("linearisation", "")
     found = {
         "linear model of the log": subject.margins(logged=True),
-        f"{subject.diagnosis.place} where it rests": subject.margins(logged=False),
+        f"{subject.diagnosis.place} at rest": subject.margins(logged=False),
     }
     known = {name: margins for name, margins in found.items() if margins is not None}
     notes = []
@@ -451,7 +479,7 @@ def small_deviations(subject: Subject) -> Section:
     columns = [_values(margins, subject.task.dt) for margins in known.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
     rows = [[label, *(column.get(label, _NONE) for column in columns)] for label in labels]
-    notes.append("Limits of the actions are not in it.")
+    notes.append("The limits of the actions are left out.")
     return Section(
         title,
         table=table(
@@ -469,7 +497,7 @@ def _values(margins: Margins, dt: float) -> dict[str, str]:
     if slowest:
         shown["time constant"] = quantity(slowest, "s") if slowest > 0 else f"grows in {-slowest:.3g} s"
     damped = [mode.damping for mode in margins.modes if mode.damping is not None]
-    shown["least damping"] = number(min(damped)) if damped else "nothing swings"
+    shown["least damping"] = number(min(damped)) if damped else "no oscillation"
     for margin in margins.actions:
         of = f", {margin.action}" if len(margins.actions) > 1 else ""
         up, down = margin.gain_up, margin.gain_down

@@ -1,4 +1,4 @@
-"""What the front of a run comes to, in sentences: the same on the screen and in the report."""
+"""The result of a run in sentences, which are the same on the screen and in the report."""
 
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 
 def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str:
-    """How the best compares with the log, or, where a plant was there to test on, with the simplest, and with
-    what others have published.
+    """Return the main result of a run: the best controller beside the log, the simplest, or published ones.
 
-    `rows`: how far each is to be believed; `before`: what was there before.
+    Args:
+        front: The front of the run.
+        rows: The rows of `trust.csv`: how far each controller is to be believed.
+        before: What controlled the plant before.
     """
     best, simplest = front.entries[front.best], front.entries[front.simplest]
     cost = cost_of(best)
@@ -30,7 +32,7 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
         others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
         known = [row.from_log for row in rows if row.from_log is not None]
         if min(known) >= before.penalty:
-            advice = " None is better than what was there when the log was made: keep that."
+            advice = " None is better than what controlled the plant when the log was made: keep that."
     elif simplest != best:
         others.append(f"{_compared(cost, cost_of(simplest))} the simplest")
     rivals = [known for known in front.published if known.in_paper]
@@ -41,20 +43,20 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
 
 
 def planned(front: "Front", planner: int) -> str:
-    """What a planner costs, and the best of the others from the same starts."""
+    """Return a sentence on the cost of a planner beside the best other controllers, from the same starts."""
     rows = {row.controller: row for row in front.planned}
     own, best = rows[front.entries[planner].controller], front.entries[front.best].controller
     titles = {} if rows[best].planner else {best: best}
     titles |= {known.controller: known.title for known in front.published if known.in_paper}
     others = [f"{title} {format_penalty(cost_of(rows[name]))}" for name, title in titles.items()]
     return (
-        f"{own.controller} plans anew at every step; its figures are from the first {own.starts} starts"
-        + (f", where it stands beside {', '.join(others)}" if others else "")
+        f"{own.controller} makes a new plan at every step; its figures are from the first {own.starts} starts"
+        + (f", from which others cost: {', '.join(others)}" if others else "")
     )
 
 
 def compared(pick: "Trusted | None", before: "Before") -> str:
-    """What was there before, and what the pick promises beside it."""
+    """Return a phrase on what controlled the plant before, and on what the pick promises instead."""
     if before.penalty is None:
         return before.text
     said = f"{format_penalty(before.penalty)}: {before.text}"
@@ -68,12 +70,12 @@ def compared(pick: "Trusted | None", before: "Before") -> str:
 
 
 def beware(rows: "Sequence[Trusted]") -> list[str]:
-    """Of controllers that are not to be believed."""
+    """Return the warnings about controllers that are not to be believed."""
     return [f"{row.controller}: {' and '.join(row.warnings)}" for row in rows if row.warnings]
 
 
 def kept(front: "Front") -> str:
-    """How far the plant is from what the model promised."""
+    """Return a sentence on the difference between the plant and the promise of the model."""
     pick = front.entries[front.pick]
     pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
     promised, cost = format_penalty(pick.penalty_model), format_penalty(cost_of(pick))
@@ -89,16 +91,17 @@ def kept(front: "Front") -> str:
 
 
 def sentences(*parts: str) -> str:
+    """Join phrases as sentences, each with a capital letter and a full stop."""
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
 
 
 def cost_of(entry: "Entry | Beside") -> float:
-    """On the plant, where there is one."""
+    """Return the penalty on the plant, or on the model if there is no plant."""
     return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
 
 
 def _compared(cost: float, other: float) -> str:
-    """`12 % less than`; in absolute terms where shares mean nothing."""
+    """Return a phrase such as `12 % less than`, in absolute terms where shares mean nothing."""
     if cost > 0 and other > 0:
         change = cost / other - 1
         size = percent(abs(change), places=0 if abs(change) >= 0.1 else 1)

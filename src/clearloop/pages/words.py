@@ -1,4 +1,4 @@
-"""What each part of a controller does, in words: terms of formulas, gains, loops, rules."""
+"""The parts of a controller in words: terms of formulas, gains, loops, rules, with units."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -10,8 +10,6 @@ from clearloop.expression import Call, Expression, Number, Variable, to_text
 from clearloop.expression.summands import Term
 from clearloop.numbers import number, quantity, shorten_numbers, signed
 
-# Conditions, variables and numbers of a controller in words, with its units.
-
 _COMPARED = {
     "lt": "is less than", "le": "is at most", "gt": "is more than", "ge": "is at least",
     "eq": "is exactly", "ne": "is not",
@@ -19,7 +17,7 @@ _COMPARED = {
 
 
 def condition_words(condition: Expression, controller: Controller) -> str:
-    """`the size of theta is more than 0.12 rad and rho is at most 0 m`."""
+    """Return a condition in words, such as `the size of theta is more than 0.12 rad`."""
     match condition:
         case Call(operation, (x, y)) if operation.name in _COMPARED:
             left, right = (_side(side, other, controller) for side, other in ((x, y), (y, x)))
@@ -27,7 +25,7 @@ def condition_words(condition: Expression, controller: Controller) -> str:
         case Call(operation, (p, q)):
             return f" {operation.name} ".join(_joined(part, operation.name, controller) for part in (p, q))
         case Call(_, (p,)):
-            return f"it is not so that {condition_words(p, controller)}"
+            return f"it is not true that {condition_words(p, controller)}"
     raise TypeError(f"not a condition: {condition!r}")
 
 
@@ -49,7 +47,7 @@ def _side(side: Expression, other: Expression, controller: Controller) -> str:
 
 
 def _name(expression: Expression) -> str:
-    """Of the variable that stands there, or whose size does; nothing else has a unit that we know."""
+    """Return the name of a variable or of the variable in abs(); the unit of other formulas is not known."""
     match expression:
         case Variable(name):
             return name
@@ -58,22 +56,30 @@ def _name(expression: Expression) -> str:
     return ""
 
 
-NEGLIGIBLE = 1e-6  # of the steepest slope of a term
+NEGLIGIBLE = 1e-6  # of the steepest slope of a term; smaller slopes are not told
 
 
 class Said(NamedTuple):
-    """A line of the table of what the parts do."""
+    """A line of the table that says what each part does."""
 
     what: Expression | str
+    """the part itself"""
     does: str
+    """the part in words"""
     usual: tuple[float, float] | None = None
-    """what it adds in most rows of the log"""
+    """the range of its value in most rows of the log"""
     level: int = 0
-    """how deep inside conditions it stands"""
+    """the number of conditions around it"""
 
 
 def explain_parts(controller: Controller, action: str, experience: Experience) -> Iterator[Said]:
-    """Of what chooses one action."""
+    """Explain each part of a controller that contributes to one action.
+
+    Args:
+        controller: The controller.
+        action: The name of the action.
+        experience: The values of the variables in the log and at the steady state.
+    """
     yield from _parts(tuple(controller.parts(action)), controller, action, experience, 0)
 
 
@@ -111,7 +117,7 @@ def _term(term: Term, controller: Controller, action: str, experience: Experienc
         f"{signed(slope)} {unit}".rstrip() + f" {_for_each(variable, controller)}"
         for variable, slope in clear.items()
     )
-    does = f"at the operating point {near}" if near else "nothing for small deviations: it grows with larger"
+    does = f"at the operating point {near}" if near else "no effect on small deviations, more on larger ones"
     return Said(formula, does + _bounds(term, unit), usual, level)
 
 
@@ -121,7 +127,7 @@ def _for_each(variable: Variable, controller: Controller) -> str:
 
 
 def _bounds(term: Term, unit: str) -> str:
-    """Where a term levels off, if its outermost function says so."""
+    """Return a phrase with the bound of a term, if its outermost function has one."""
     match term.core:
         case Call(operation, _) if operation.name in ("tanh", "sin", "cos", "sign"):
             return f"; never beyond ± {quantity(abs(term.factor), unit)}"

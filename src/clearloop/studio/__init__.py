@@ -1,1 +1,1 @@
-"""The studio: a web page on this machine, to play, learn, watch and read reports. See `docs/studio.md`."""
+"""The studio: a web page on this machine to drive plants and learn controllers. See `docs/studio.md`."""

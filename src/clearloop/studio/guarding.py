@@ -1,4 +1,4 @@
-"""Who may ask, for what, how much and how often: the page of this server, on this machine, within bounds."""
+"""The guard of the studio: only its own page on this machine may use it, with bounded messages."""
 
 import re
 from collections.abc import Callable
@@ -24,21 +24,23 @@ READING = ("GET", "HEAD")
 
 
 class RefusedError(ClearloopError):
-    """With a status of its own."""
+    """A refused request, which is answered with an HTTP status of its own."""
 
     def __init__(self, status: int, reason: str) -> None:
+        """Keep the HTTP status and the reason, one line for people."""
         super().__init__(reason)
         self.status = status
 
 
 class Guard:
-    """Around the whole application: refuses hosts and origins that are not this server's.
+    """A layer around the whole application that refuses hosts and origins other than this server's.
 
-    A page from elsewhere cannot make a browser lie about either, and a name that somebody points at this
-    machine (DNS rebinding) is not among the hosts. What changes something must say where it comes from.
+    A page from another site cannot make a browser lie about either, and a foreign name that points at this
+    machine (DNS rebinding) is not among the hosts. A request that changes something must have an origin.
     """
 
     def __init__(self, app: ASGIApp, port: int) -> None:
+        """Guard the application that is served at this port."""
         self._app = app
         ends = ("", f":{port}") if port == 80 else (f":{port}",)
         self._hosts = {name + end for name in ("127.0.0.1", "localhost", "[::1]") for end in ends}
@@ -56,11 +58,11 @@ class Guard:
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return "this host is not the studio's: open the address that `clearloop studio` printed"
+            return "the request names another host: open the address that `clearloop studio` printed"
         changing = scope["type"] == "websocket" or scope["method"] not in READING
         if len(origins) > 1 or any(origin.lower() not in self._origins for origin in origins):
-            return "this origin is not the studio's"
-        return "a request that changes something needs an Origin" if changing and not origins else ""
+            return "the request comes from another site: use the page of the studio"
+        return "a request that changes something needs an Origin header" if changing and not origins else ""
 
 
 HEADERS = {
@@ -72,7 +74,7 @@ HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
-# Reports have scripts of their own. Whatever is in one, it runs as if it came from nowhere, and asks nothing.
+# Reports have scripts of their own. The sandbox gives them another origin, from which they reach nothing.
 REPORT_POLICY = (
     "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; script-src 'unsafe-inline';"
     " style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'"
@@ -91,30 +93,40 @@ def _with_headers(send: Send) -> Send:
 
 
 def checked_name(name: str, what: str) -> str:
+    """Return a name that is safe as part of a file name.
+
+    Raises:
+        ClearloopError: The name has other characters, or is too long; `what` says what it is the name of.
+    """
     if not NAME.fullmatch(name):
         raise ClearloopError(
-            f"{quoted(name)} cannot be the name of {what}: letters, digits, '.', '_' and '-'"
+            f"{quoted(name)} cannot be the name of {what}: use letters, digits, '.', '_' and '-'"
         )
     return name
 
 
 def inside(folder: Path, *parts: str) -> Path:
-    """A path that is really in the folder, wherever links lead."""
+    """Return the path of a file in a folder.
+
+    Raises:
+        ClearloopError: The path leads out of the folder, perhaps by a link.
+    """
     root = folder.resolve()
     path = root.joinpath(*parts).resolve()
     if not path.is_relative_to(root) or path == root:
-        raise ClearloopError(f"{quoted('/'.join(parts))} leads out of {folder}")
+        raise ClearloopError(f"{quoted('/'.join(parts))} is not inside {folder}")
     return path
 
 
 class Meter:
-    """Counts what one socket sends; says when it is too much."""
+    """A counter of the messages of one websocket, which says when there are too many."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        """Start counting; `clock` returns seconds."""
         self._clock, self._second, self._count, self._oversize = clock, clock(), 0, 0
 
     def too_many(self) -> bool:
-        """One message more."""
+        """Count one more message; return True if that is too many for one second."""
         now = self._clock()
         if now - self._second >= 1:
             self._second, self._count = now, 0
@@ -122,12 +134,12 @@ class Meter:
         return self._count > MOST_MESSAGES
 
     def too_large(self) -> bool:
-        """One more that was too large; whether that is enough of them."""
+        """Count one more message that was too large; return True if that is one too many."""
         self._oversize += 1
         return self._oversize >= MOST_OVERSIZE
 
 
-# What the page may ask of a session: messages, checked.
+# The messages that the page may send to a session.
 
 Name = Annotated[str, Field(max_length=200)]
 _Share = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False, strict=True)]
@@ -138,57 +150,83 @@ Seed = Annotated[int, Field(ge=0, lt=2**53, strict=True)]
 
 
 class CommandMessage(BaseModel):
+    """A message of the page; unknown fields are errors."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Steer(CommandMessage):
+    """Hold actions by hand."""
+
     do: Literal["hand"]
     action: Annotated[dict[Name, _Share], Field(max_length=100)]
+    """the position in the range of each action, from -1 to 1"""
 
 
 class Drive(CommandMessage):
+    """Change the driver of one side."""
+
     do: Literal["drive"]
     side: _Side
     controller: Name | None
-    """`hand`, what /api/controllers calls it, or null: nobody, which is for side 1"""
+    """`hand`, an `id` of /api/controllers, or null to take away side 1"""
 
 
 class Push(CommandMessage):
+    """Push a state, on both sides alike."""
+
     do: Literal["push"]
     state: Name | None = None
+    """null: the state that the drawing names"""
     size: _Share
+    """from -1 to 1; 1 is a quarter of the state's range"""
 
 
 class Aim(CommandMessage):
+    """Change a setpoint."""
+
     do: Literal["setpoint"]
     state: Name
     value: _Number
 
 
 class Disturb(CommandMessage):
+    """Change the noise and the delay of the sensors."""
+
     do: Literal["sensors"]
     noise: Level = 0.0
+    """share of the largest noise"""
     delay: Annotated[int, Field(ge=0, le=10, strict=True)] = 0
+    """steps"""
 
 
 class Restart(CommandMessage):
+    """Begin a new episode."""
+
     do: Literal["restart"]
     seed: Seed | None = None
+    """of the random numbers; null: any"""
     spread: Level | None = None
-    """how much of the start box is used: 0 is its middle, 1 all of it; null: as it seems fit"""
+    """share of the start box that is used, from 0, its middle, to 1; null: the studio chooses"""
 
 
 class Pause(CommandMessage):
+    """Pause, or go on."""
+
     do: Literal["pause"]
     on: StrictBool
 
 
 class Slow(CommandMessage):
+    """Change the speed; 1 is real time."""
+
     do: Literal["speed"]
     factor: Annotated[float, Field(ge=0.1, le=1, allow_inf_nan=False, strict=True)]
 
 
 class Record(CommandMessage):
+    """Start a recording, or stop and save it."""
+
     do: Literal["record"]
     on: StrictBool
 
@@ -198,6 +236,11 @@ _ANY: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator=
 
 
 def parse_command(text: str | bytes) -> Command:
+    """Parse a message of the page.
+
+    Raises:
+        ClearloopError: It is no JSON, or not one of the commands above.
+    """
     try:
         return _ANY.validate_json(text)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Learning from the page: `clearloop learn` as a process of its own, one at a time."""
+"""Learning from the page: the studio runs `clearloop learn` as a process of its own, one at a time."""
 
 import asyncio
 import os
@@ -18,23 +18,23 @@ from clearloop.studio.guarding import CommandMessage, Name, RefusedError, Seed
 from clearloop.studio.library import Batches, Catalog, Runs
 
 PROGRAM = (sys.executable, "-m", "clearloop")
-PATIENCE = 10.0  # seconds for a run to keep its checkpoint, before it is ended
-# As Ctrl-C does, then with emphasis. Windows has nothing like the first.
+PATIENCE = 10.0  # seconds that a process has to end after each of the signals ENDS
+# The first is what Ctrl-C sends, so that the run keeps its checkpoint. Windows has nothing like it.
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) if sys.platform != "win32" else (signal.SIGTERM,)
-KINDNESS = 5  # so that what is played stays smooth while it learns
-LONGEST_LINE = 400
+KINDNESS = 5  # the niceness of the process, so that live sessions stay smooth
+LONGEST_LINE = 400  # characters
 
-# What the phases of a run say on standard error, and about which part of the whole each is.
+# The phases of a run as it names them on standard error, and the part of the whole that each takes.
 PHASES = {"Learning the model": (0.0, 0.25), "Searching": (0.25, 0.8), "Report": (0.8, 1.0)}
 _SAID = re.compile(r"(.+?)  +(\d+)%")
 
 
 class Wish(CommandMessage):
-    """What `POST /api/learn` asks for."""
+    """The body of `POST /api/learn`."""
 
     task: Name
     batch: Name | None = None
-    """None: the task makes its own"""
+    """null: the task makes its own batch"""
     method: Name = "gprl"
     budget: (
         Literal["quick", "standard", "full"] | Annotated[int, Field(ge=1_000_000, le=10**12, strict=True)]
@@ -45,7 +45,7 @@ class Wish(CommandMessage):
 
 
 def list_methods() -> list[dict[str, str]]:
-    """What `GET /api/state` says of the methods: `name` and, for people, `title`."""
+    """Return the methods for `GET /api/state`: the `name` of each and, for people, a `title`."""
     return [
         {"name": method.name, "title": f"{method.title} ({method.gives})" if method.gives else method.title}
         for method in METHODS.working()
@@ -53,6 +53,11 @@ def list_methods() -> list[dict[str, str]]:
 
 
 def parse_wish(text: bytes) -> Wish:
+    """Parse the body of `POST /api/learn`.
+
+    Raises:
+        ClearloopError: It is no JSON, or a field is wrong.
+    """
     try:
         return Wish.model_validate_json(text)
     except ValidationError as error:
@@ -63,22 +68,26 @@ def parse_wish(text: bytes) -> Wish:
 
 @dataclass
 class Job:
-    """One process, and what it said."""
+    """One learning process and its latest output."""
 
     name: str
+    """of the run"""
     process: asyncio.subprocess.Process
     share: float | None = None
+    """that is done, from 0 to 1; None if it is not known"""
     line: str = "starting"
+    """the latest line for people"""
     stopped: bool = False
-    """by somebody"""
+    """True if somebody stopped it"""
     listening: asyncio.Task[None] = field(init=False)
 
     @property
     def running(self) -> bool:
+        """True until the process has ended and its output has been read."""
         return not self.listening.done()
 
     def hear(self, line: str) -> None:
-        """A line of its output; tables and the like are not for the page."""
+        """Take a line of its output; only lines of progress and errors are for the page."""
         said = _SAID.match(line)
         phase = next((part for title, part in PHASES.items() if said and said[1].startswith(title)), None)
         if said and phase:
@@ -89,26 +98,34 @@ class Job:
 
 
 class Learner:
+    """The learning processes of the studio, at most one at a time."""
+
     def __init__(self, catalog: Catalog, batches: Batches, runs: Runs) -> None:
+        """Learn tasks of the catalog from these batches into this folder of runs."""
         self._catalog, self._batches, self._runs = catalog, batches, runs
         self._job: Job | None = None
         self._starting = asyncio.Lock()
         self._lines: dict[str, str] = {}
-        """the last words of earlier processes"""
+        """the last lines of earlier processes, by run"""
 
     @property
     def busy(self) -> str | None:
-        """The run that is being learned."""
+        """The name of the run that is being learned, or None."""
         return self._job.name if self._job and self._job.running else None
 
     async def start(self, wish: Wish) -> str:
-        """The name of the run."""
+        """Start learning and return the name of the run.
+
+        Raises:
+            RefusedError: Another run is being learned.
+            ClearloopError: The task, the batch or the method is not known.
+        """
         find_method(wish.method)
         stage = self._catalog.find(wish.task)
         data = [] if wish.batch is None else ["--data", str(self._batches.path(wish.batch))]
         async with self._starting:
             if self.busy:
-                raise RefusedError(409, f"'{self.busy}' is being learned: wait, or stop it")
+                raise RefusedError(409, f"the run '{self.busy}' is being learned: wait for it, or stop it")
             name = self._runs.free_name(stage.task.name)
             command = [*PROGRAM, "learn", stage.source, *data]
             command += ["--method", wish.method, "--budget", str(wish.budget), "--seed", str(wish.seed)]
@@ -118,7 +135,7 @@ class Learner:
         return name
 
     async def _listen(self, job: Job) -> None:
-        """To the end of the process."""
+        """Read the output of a process until it ends."""
         assert job.process.stdout is not None  # noqa: S101  it is a pipe
         rest = b""
         while piece := await job.process.stdout.read(4096):
@@ -132,7 +149,11 @@ class Learner:
             del self._lines[next(iter(self._lines))]
 
     def progress(self, name: str) -> dict[str, Any]:
-        """JSON values."""
+        """Return the status, share, latest line and front of a run as JSON values.
+
+        Raises:
+            ClearloopError: There is no such run.
+        """
         job = self._job if self._job and self._job.name == name else None
         try:
             about = self._runs.about(name)
@@ -144,9 +165,9 @@ class Learner:
         if job and job.running:
             return {"status": "running", "share": job.share, "line": line, "front": about["front"]}
         status = about["status"]
-        if job and status == "running":  # so says the run, which did not know how it would end
+        if job and status == "running":  # the process ended before it could write another status
             status = "stopped" if job.stopped else "failed"
-        if job and job.stopped and status == "failed":  # it had not begun
+        if job and job.stopped and status == "failed":  # it was stopped before it wrote a run directory
             status, line = "stopped", "stopped"
         if status == "finished":
             line = about["headline"]
@@ -158,7 +179,11 @@ class Learner:
         }
 
     async def stop(self, name: str) -> None:
-        """As Ctrl-C would: the run can go on with --resume."""
+        """Stop a run as Ctrl-C would, so that it can go on with --resume.
+
+        Raises:
+            ClearloopError: This run is not being learned here.
+        """
         if self._job is None or self._job.name != name or not self._job.running:
             raise ClearloopError(f"run '{name}' is not being learned here")
         job = self._job
@@ -171,13 +196,13 @@ class Learner:
                 return
 
     async def close(self) -> None:
-        """When the server ends, whatever is being learned is stopped."""
+        """Stop the run that is being learned, because the server ends."""
         if self.busy:
             await self.stop(self.busy)
 
 
 async def _begin(command: list[str]) -> asyncio.subprocess.Process:
-    """In a session of its own, so that Ctrl-C reaches it only through us."""
+    """Start a process in a session of its own, so that Ctrl-C reaches it only through the studio."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The tasks that can be played, and the controllers that can drive them."""
+"""The library of the studio: runs, tasks, controllers and batches, as lists of JSON values for the page."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -27,32 +27,40 @@ from clearloop.studio.session import Automatic, Driver, Recorder
 from clearloop.studio.stage import Stage
 from clearloop.task import Task, builtin_tasks
 
-# The folder of runs: what each came to, its front, its report.
+# The folder of runs.
 
-SILENT = 120.0  # seconds without a new file, after which a run that nobody here began is taken for dead
+SILENT = 120.0  # seconds without a changed file, after which a run of another process counts as stopped
 STATUS = {"finished": "finished", "interrupted": "stopped", "refused": "failed"}
 
 
 class Runs:
+    """A folder of run directories."""
+
     def __init__(self, folder: Path) -> None:
+        """Read runs from a folder, which need not exist yet."""
         self.folder = folder
         self._known: dict[str, tuple[float, dict[str, Any]]] = {}
 
     def free_name(self, task: str) -> str:
-        """`cartpole-3`: nothing has it yet."""
+        """Return a name that no run has, such as `cartpole-3`."""
         stem, number = file_name(task), 1
         while (self.folder / f"{stem}-{number}").exists():
             number += 1
         return f"{stem}-{number}"
 
     def report(self, name: str) -> Path:
+        """Return the path of the report of a run.
+
+        Raises:
+            ClearloopError: There is no such run, or it has no report.
+        """
         path = inside(self.folder, checked_name(name, "a run"), "report.html")
         if not path.is_file():
             raise RefusedError(404, f"run '{name}' has no report")
         return path
 
     def list(self) -> list[dict[str, Any]]:
-        """JSON values, the newest first; what cannot be read is left out."""
+        """Return all runs as JSON values, the newest first; runs that cannot be read are left out."""
         found = []
         for path in self.folder.glob("[A-Za-z0-9]*/run.json"):
             try:
@@ -62,17 +70,21 @@ class Runs:
         return sorted(found, key=lambda one: str(one["when"]), reverse=True)
 
     def about(self, name: str) -> dict[str, Any]:
-        """What one came to, as JSON values."""
+        """Return the status, headline, front and report of a run as JSON values.
+
+        Raises:
+            ClearloopError: There is no such run, or its files are damaged.
+        """
         file = inside(self.folder, checked_name(name, "a run"), "run.json")
         try:
             changed = file.stat().st_mtime
         except OSError as error:
-            raise RefusedError(404, f"no run '{name}'") from error
+            raise RefusedError(404, f"there is no run '{name}'") from error
         if self._known.get(name, (0.0,))[0] != changed:
             try:
                 self._known[name] = (changed, self._read(name, changed))
             except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-                raise ClearloopError(f"run '{name}': damaged") from error
+                raise ClearloopError(f"run '{name}': its files are damaged") from error
         about = dict(self._known[name][1])
         if about["status"] == "running":
             silent = time() - _latest(file.parent) > SILENT
@@ -106,7 +118,7 @@ class Runs:
             return False
 
     def _candidates(self, name: str) -> Sequence[dict[str, Any]]:
-        """What a search that is going on has found so far; nothing before the first, and after the end."""
+        """Return the front of a search that is going on; empty before its first result and after its end."""
         try:
             found = read_table(inside(self.folder, name, "candidates.csv"), Found)
         except ClearloopError:
@@ -141,7 +153,7 @@ def _front(front: Front) -> list[dict[str, Any]]:
 
 
 def _latest(folder: Path) -> float:
-    """When something in it last changed. What is being written is hidden, and may be gone at any time."""
+    """Return the time of the last change in a folder; hidden files are being written, and may vanish."""
     changed = [0.0]
     for path in folder.glob("[!.]*"):
         with suppress(OSError):
@@ -149,12 +161,16 @@ def _latest(folder: Path) -> float:
     return max(changed)
 
 
-_LONGEST = 400  # characters of a formula, as it is listed
+# The tasks, and the controllers that can drive them.
+
+_LONGEST = 400  # characters of a formula in the list
 
 
 class Catalog:
+    """The built-in tasks and one of the user's, with all controllers for each."""
+
     def __init__(self, runs: Runs, first: str = "cartpole") -> None:
-        """`first`: the task that is played first, a built-in name or a file."""
+        """Load the tasks; `first` is the one that is open first, a built-in name or a file."""
         self._runs = runs
         own = Stage(first, Task.load(first))
         self.stages = {name: Stage(name, Task.load(name)) for name in builtin_tasks()}
@@ -163,31 +179,39 @@ class Catalog:
         self.first = own.task.name
 
     def find(self, name: str) -> Stage:
-        """By the task's name; perhaps it can only be learned."""
+        """Return the stage of a task, which may lack a plant to play.
+
+        Raises:
+            ClearloopError: There is no task of this name.
+        """
         if name not in self.stages:
-            raise ClearloopError(f"no task {quoted(name)}")
+            raise ClearloopError(f"there is no task {quoted(name)}")
         return self.stages[name]
 
     def stage(self, name: str) -> Stage:
-        """One that can be played."""
+        """Return the stage of a task that can be played.
+
+        Raises:
+            ClearloopError: There is no such task, or it has no plant or no starts.
+        """
         stage = self.find(name)
         if not stage.playable:
             raise ClearloopError(f"task {quoted(name)} cannot be played: it needs a [plant] and [starts]")
         return stage
 
     def describe(self) -> list[dict[str, Any]]:
-        """JSON values."""
+        """Return all tasks as JSON values."""
         return [stage.describe() for stage in self.stages.values()]
 
     def controllers(self, stage: Stage) -> list[dict[str, Any]]:
-        """All that can drive the task, as JSON values: published, logged, and from runs, the newest first."""
+        """Return the controllers of a task as JSON values: published, logged, and from the newest run on."""
         task = stage.task
         listed = [
             _entry(f"published/{one.file}", f"{one.title} (published)", one.load(), "published")
             for one in published_for(task)
         ]
         if law := _law(task):
-            listed.append(_entry("task/law", "as the log was made", law, "logged"))
+            listed.append(_entry("task/law", "the law that made the log", law, "logged"))
         return listed + list(self._from_runs(task))
 
     def _from_runs(self, task: Task) -> Iterator[dict[str, Any]]:
@@ -202,10 +226,14 @@ class Catalog:
                 yield _entry(name, f"{run}, {file.stem}", controller, f"run {run}")
 
     def driver(self, name: str, stage: Stage) -> Driver:
-        """By what it is called in the list."""
+        """Return the controller with this `id` of the list, as a driver.
+
+        Raises:
+            ClearloopError: There is no such controller for the task, or it is too slow to drive live.
+        """
         if name == "task/law":
             if (law := _law(stage.task)) is None:
-                raise ClearloopError(f"task '{stage.task.name}' says nothing of how its log was made")
+                raise ClearloopError(f"task '{stage.task.name}' does not say which law made its log")
             return Automatic(law, sees_all=True)
         return Automatic(self._load(name, stage.task))
 
@@ -214,24 +242,28 @@ class Catalog:
             case ["published", file]:
                 found = {one.file: one for one in published_for(task)}
                 if file not in found:
-                    raise ClearloopError(f"nothing is published as {quoted(file)} for task '{task.name}'")
+                    raise ClearloopError(
+                        f"there is no published controller {quoted(file)} for task '{task.name}'"
+                    )
                 return found[file].load().for_task(task)
             case ["runs", run, file]:
                 return self._of_run(run, file, task)
-        raise ClearloopError(f"no controller {quoted(name)}")
+        raise ClearloopError(f"there is no controller {quoted(name)}")
 
     def _of_run(self, run: str, file: str, task: Task) -> Controller:
         if self._runs.about(run)["task"] != task.name:
-            raise ClearloopError(f"{run}: a run of another task than '{task.name}'")
+            raise ClearloopError(f"{run}: this run belongs to another task than '{task.name}'")
         name = checked_name(file, "a controller") + ".json"
         controller = load(inside(self._runs.folder, run, "controllers", name))
         if controller.plans:
-            raise ClearloopError(f"{run}, {file}: plans at every step, which takes too long to watch")
+            raise ClearloopError(
+                f"{run}, {file}: a planner searches at every step, which takes too long to watch"
+            )
         return controller.for_task(task)
 
 
 def _law(task: Task) -> Controller | None:
-    """How the task's own log was made: it may read what no sensor shows."""
+    """Return the law that made the task's own log, if it has one; it may read hidden states."""
     law = {name: to_text(formula) for name, formula in zip(task.actions, task.exploration_law, strict=False)}
     return Equation(outputs=law).for_task(task.unveiled) if law else None
 
@@ -250,40 +282,49 @@ def _entry(name: str, title: str, controller: Controller, source: str) -> dict[s
 def _age(path: Path) -> float:
     try:
         return -path.stat().st_mtime
-    except OSError:  # it is gone
+    except OSError:  # somebody has deleted it
         return 0.0
 
 
-# The folder of batches: recorded here, or uploaded; a CSV file for each, and what it is beside it.
+# The folder of batches, recorded or uploaded: NAME.csv with the rows, and NAME.json with its description.
 
-_LARGEST = 64 * 1024  # bytes, of what stands beside a batch
+_LARGEST = 64 * 1024  # bytes of NAME.json
 
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What stands beside a batch, in NAME.json."""
+    """The description of a batch, as in NAME.json."""
 
     task: str
+    """its name"""
     rows: int
-    """transitions"""
+    """number of transitions"""
     episodes: int
+    """number of episodes"""
 
 
 class Batches:
+    """The folder `batches` inside the folder of runs."""
+
     def __init__(self, runs: Path) -> None:
+        """Keep batches below this folder of runs."""
         self.folder = runs / "batches"
         self._promised: set[str] = set()
         self._writing = Lock()
 
     def path(self, name: str) -> Path:
-        """Of a batch that is there."""
+        """Return the path of a batch.
+
+        Raises:
+            ClearloopError: There is no such batch.
+        """
         path = inside(self.folder, checked_name(name, "a batch") + ".csv")
         if not path.is_file():
-            raise RefusedError(404, f"no batch '{name}'")
+            raise RefusedError(404, f"there is no batch '{name}'")
         return path
 
     def free_name(self, task: str) -> str:
-        """`cartpole-play-3`: nothing has it yet, and nobody else gets it."""
+        """Reserve a name that no batch has, such as `cartpole-play-3`."""
         stem = file_name(task) + "-play"
         number = 1
         while self._taken(name := f"{stem}-{number}"):
@@ -295,13 +336,22 @@ class Batches:
         return name in self._promised or (self.folder / f"{name}.csv").exists()
 
     def keep(self, recorder: Recorder) -> None:
-        """What was recorded, whole or not at all."""
+        """Save a recording; its file appears whole or not at all."""
         batch = recorder.batch()
         self._describe(recorder.name, recorder.task, batch)
         batch.save(self.folder / f"{recorder.name}.csv")
 
     def take(self, upload: Path, name: str, task: Task) -> dict[str, Any]:
-        """A file that was uploaded into the folder, if the task can read it as a log."""
+        """Keep an uploaded file as a batch, and return its description as JSON values.
+
+        Args:
+            upload: The file, in the folder of batches; it is moved.
+            name: The name of the batch.
+            task: The task whose log it is.
+
+        Raises:
+            ClearloopError: The task cannot read the file as a log, or the name is taken.
+        """
         checked_name(name, "a batch")
         try:
             batch = Batch.load(upload, task)
@@ -309,16 +359,23 @@ class Batches:
             raise ClearloopError(str(error).replace(str(upload), f"{name}.csv")) from error
         with self._writing:
             if self._taken(name):
-                raise ClearloopError(f"there is a batch '{name}' already: give another name")
+                raise ClearloopError(f"there is already a batch '{name}': give another name")
             self._describe(name, task, batch)
             upload.replace(self.folder / f"{name}.csv")
         return self.about(name)
 
     def make_folder(self) -> None:
+        """Make the folder, if it does not exist.
+
+        Raises:
+            ClearloopError: It cannot be made.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ClearloopError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
+            raise ClearloopError(
+                f"{self.folder}: this folder cannot be made: {error.strerror or error}"
+            ) from error
 
     def _describe(self, name: str, task: Task, batch: Batch) -> None:
         self.make_folder()
@@ -327,18 +384,22 @@ class Batches:
             file.write(json.dumps(asdict(about)).encode() + b"\n")
 
     def about(self, name: str) -> dict[str, Any]:
-        """JSON values."""
+        """Return the description of a batch as JSON values.
+
+        Raises:
+            ClearloopError: There is no such batch, or its description is missing or damaged.
+        """
         path = self.path(name)
         try:
             document = json.loads(read_text(inside(self.folder, f"{name}.json"), _LARGEST))
             about = About(**document)
         except (ValueError, TypeError, RecursionError) as error:
-            raise ClearloopError(f"{path}: nothing says what it is") from error
+            raise ClearloopError(f"{path}: its description {name}.json is damaged") from error
         when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         return {"name": name, **asdict(about), "when": when.isoformat(timespec="seconds")}
 
     def list(self) -> list[dict[str, Any]]:
-        """Newest first; what cannot be read is left out."""
+        """Return all batches as JSON values, the newest first; those that cannot be read are left out."""
         found = []
         for path in self.folder.glob("[A-Za-z0-9]*.csv"):
             try:

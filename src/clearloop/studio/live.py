@@ -1,4 +1,4 @@
-"""The websocket: one session for each, frames out, commands in; whatever breaks, it leaves nothing behind."""
+"""The websocket of a live session: frames go out, commands come in, and nothing is left behind."""
 
 import asyncio
 import json
@@ -19,26 +19,27 @@ from clearloop.studio.guarding import LARGEST_MESSAGE, POLICY_VIOLATION, Meter
 from clearloop.studio.library import Batches, Catalog
 from clearloop.studio.session import Driver, Faults, Recorder, Session
 
-# Keeping time: steps at the moments at which they are due, by a clock that only goes forward.
+# Keeping time with a clock that only goes forward.
 
-MOST_BEHIND = 8  # steps that are caught up with; beyond that, time is let go
-WATCHED = 5.0  # seconds
+MOST_BEHIND = 8  # late steps that are made up for; if there are more, the lost time is dropped
+WATCHED = 5.0  # seconds over which late steps are counted
 
 
 class Pacer:
-    """Says how long to wait for the next step.
+    """A timer that says how long to wait for the next step.
 
-    What comes a little late is made up for, so that the rate holds; what comes very late is not, so that a
-    slow machine shows slow motion, and never steps in order to catch up with steps.
+    A small delay is made up for, so that the rate holds. A large one is not, so that a slow machine shows
+    slow motion and is not busy with catching up.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        """Start the timer; `clock` returns seconds."""
         self._clock = clock
         self._due = clock()
         self._steps: deque[tuple[float, bool]] = deque()
 
     def wait(self, interval: float) -> float:
-        """Seconds until the next step, which is `interval` after the last one; 0 if it is due."""
+        """Return the seconds until the next step, which is `interval` after the last one; 0 if it is due."""
         now = self._clock()
         self._due += interval
         late = now - self._due
@@ -51,11 +52,11 @@ class Pacer:
 
     @property
     def late(self) -> float:
-        """The share of the last seconds' steps that came more than half an interval late."""
+        """The share of the latest steps that came more than half an interval late."""
         return sum(late for _, late in self._steps) / max(len(self._steps), 1)
 
     async def pause(self, interval: float) -> None:
-        """Sleep until the next step; others get their turn even if it is due."""
+        """Sleep until the next step; other sessions get their turn even if it is already due."""
         await asyncio.sleep(self.wait(interval))
 
 
@@ -64,24 +65,27 @@ IDLE = 0.1  # seconds between frames of a session that is paused
 
 
 class Outbox:
-    """What is to be sent next. A frame that was not sent in time gives way to the next; answers stay."""
+    """The messages to be sent. A frame that was not sent in time is replaced by the next; answers stay."""
 
     def __init__(self) -> None:
+        """Start with nothing to send."""
         self._frame: dict[str, Any] | None = None
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=32)
         self._something = asyncio.Event()
 
     def show(self, frame: dict[str, Any]) -> None:
+        """Send a frame next, instead of one that has not been sent."""
         self._frame = frame
         self._something.set()
 
     def answer(self, document: dict[str, Any]) -> None:
-        """Lost if there are too many that nobody reads."""
+        """Send an answer; it is dropped if too many wait because nobody reads them."""
         with suppress(asyncio.QueueFull):
             self._answers.put_nowait(document)
         self._something.set()
 
     async def next(self) -> dict[str, Any]:
+        """Wait for something to send; answers go before frames."""
         while True:
             await self._something.wait()
             if not self._answers.empty():
@@ -93,14 +97,22 @@ class Outbox:
 
 
 class Live:
-    """One socket and its session."""
+    """One websocket and its session."""
 
     def __init__(self, socket: WebSocket, session: Session, catalog: Catalog, batches: Batches) -> None:
+        """Connect an accepted websocket with a session.
+
+        Args:
+            socket: The websocket.
+            session: The session that it shows and commands.
+            catalog: The controllers that may drive it.
+            batches: The folder for recordings.
+        """
         self._socket, self._session, self._catalog, self._batches = socket, session, catalog, batches
         self._outbox, self._pacer, self._saved = Outbox(), Pacer(), ""
 
     async def run(self) -> None:
-        """Until the socket closes, or is closed."""
+        """Step, send and listen until the websocket closes; then save a recording that is under way."""
         try:
             async with anyio.create_task_group() as group:
                 for part in (self._step, self._send, self._listen):
@@ -110,7 +122,7 @@ class Live:
                 await self._keep(self._session.stop_recording())
 
     async def _until_it_ends(self, part: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
-        """When one part ends, all do."""
+        """Run one part; when it ends, all end."""
         try:
             await part()
         finally:
@@ -133,7 +145,7 @@ class Live:
             self._outbox.show(frame | {"late": round(self._pacer.late, 3)})
 
     async def _send(self) -> None:
-        with suppress(WebSocketDisconnect, RuntimeError):  # both say: it is closed
+        with suppress(WebSocketDisconnect, RuntimeError):  # both mean that it is closed
             while True:
                 await self._socket.send_text(json.dumps(await self._outbox.next(), allow_nan=False))
 
@@ -146,10 +158,12 @@ class Live:
             text = message.get("text") or message.get("bytes") or ""
             oversize = len(text) > LARGEST_MESSAGE
             if meter.too_many() or (oversize and meter.too_large()):
-                await self._socket.close(POLICY_VIOLATION, "too much at once")
+                await self._socket.close(
+                    POLICY_VIOLATION, "the page sent too many messages, or too long ones"
+                )
                 return
             if oversize:
-                self._outbox.answer({"error": f"message: longer than {LARGEST_MESSAGE:,} bytes"})
+                self._outbox.answer({"error": f"message: it is longer than {LARGEST_MESSAGE:,} bytes"})
                 continue
             try:
                 await self._obey(guarding.parse_command(text))
@@ -189,15 +203,15 @@ class Live:
     async def _stop_recording(self) -> None:
         recorder = self._session.stop_recording()
         if recorder is not None and not recorder.transitions:
-            raise ClearloopError("record: nothing happened, so nothing was saved")
+            raise ClearloopError("record: no step was made, so nothing was saved")
         try:
             await self._keep(recorder)
-        except ClearloopError:  # a full disk, say: it can be tried again
+        except ClearloopError:  # the disk may be full: keep the recording, to try again
             self._session.recorder = self._session.recorder or recorder
             raise
 
     async def _keep(self, recorder: Recorder | None) -> None:
-        """Also when the socket is gone: what somebody played is not lost."""
+        """Save a recording, also when the websocket is gone."""
         if recorder is not None and recorder.transitions:
             await to_thread.run_sync(self._batches.keep, recorder)
             self._saved = recorder.name

@@ -1,13 +1,17 @@
-"""The application: what is served where."""
+"""The web server of the studio: its addresses, its limits, and how it is run on this machine."""
 
+import asyncio
+import json
 import logging
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -17,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import clearloop
 from clearloop.errors import ClearloopError
@@ -35,34 +40,51 @@ from clearloop.studio.live import TRY_AGAIN_LATER, Live
 from clearloop.studio.session import Session
 from clearloop.task import Task
 
-# Bodies of requests, no larger than they may be.
+# Bodies of requests, which are read up to a limit.
 
 TOO_LARGE = 413
 
 
 async def read_body(request: Request) -> bytes:
-    """A small body, whole."""
+    """Return the whole body of a request.
+
+    Raises:
+        RefusedError: It is longer than a message may be.
+    """
     body = b""
     async for piece in request.stream():
         body += piece
         if len(body) > LARGEST_MESSAGE:
-            raise RefusedError(TOO_LARGE, f"request: longer than {LARGEST_MESSAGE:,} bytes")
+            raise RefusedError(TOO_LARGE, f"request: its body is longer than {LARGEST_MESSAGE:,} bytes")
     return body
 
 
 async def take_batch(request: Request, batches: Batches, name: str, task: Task) -> dict[str, Any]:
-    """A CSV file as a batch, if it is one; nothing is left of one that is refused or cut off."""
+    """Receive a CSV file as a batch; nothing is left of a file that is refused or cut off.
+
+    Args:
+        request: The request, whose body is the file.
+        batches: The folder of batches.
+        name: The name of the new batch.
+        task: The task whose log it is.
+
+    Returns:
+        The description of the batch as JSON values.
+
+    Raises:
+        ClearloopError: The name, the size or the content is refused, or the upload was cut off.
+    """
     checked_name(name, "a batch")
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > LARGEST_UPLOAD:
-        raise RefusedError(TOO_LARGE, f"upload: larger than {LARGEST_UPLOAD // 1024**2} MB")
+        raise _too_large()
     await to_thread.run_sync(batches.make_folder)
     partial = batches.folder / f".{secrets.token_hex(8)}.upload.csv"
     try:
         await _receive(request, partial)
         return await to_thread.run_sync(batches.take, partial, name, task)
     except ClientDisconnect as error:
-        raise ClearloopError("upload: cut off") from error
+        raise ClearloopError("upload: the connection was lost") from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -73,25 +95,37 @@ async def _receive(request: Request, path: Path) -> None:
         async for piece in request.stream():
             size += len(piece)
             if size > LARGEST_UPLOAD:
-                raise RefusedError(TOO_LARGE, f"upload: larger than {LARGEST_UPLOAD // 1024**2} MB")
+                raise _too_large()
             file.write(piece)
 
 
+def _too_large() -> RefusedError:
+    return RefusedError(TOO_LARGE, f"upload: the file is larger than {LARGEST_UPLOAD // 1024**2} MB")
+
+
+# The application.
+
 PAGE = Path(__file__).parent / "page"
-MOST_SESSIONS = 64
+MOST_SESSIONS = 8  # live sessions that one core steps in time (docs/studio.md)
+_LONGEST_REASON = 123  # bytes of the reason for which a websocket is closed (RFC 6455, 5.5)
 
 
 class Studio:
-    """What all requests share. Whatever reads or writes files does so in a thread: the clock goes on."""
+    """The state that all requests share, and their handlers.
+
+    Handlers read and write files in threads, so that live sessions keep time meanwhile.
+    """
 
     def __init__(self, runs: Path, task: str = "cartpole") -> None:
+        """Open a folder of runs; `task` is open first, a built-in name or a file."""
         self.batches, self.runs = Batches(runs), Runs(runs)
         self.catalog = Catalog(self.runs, task)
         self.learner = Learner(self.catalog, self.batches, self.runs)
         self.sessions = 0
-        """that are going on"""
+        """the number of live sessions"""
 
     async def state(self, request: Request) -> Response:  # noqa: ARG002
+        """Answer `GET /api/state`: the version, the tasks and the methods."""
         tasks = await to_thread.run_sync(self.catalog.describe)
         return JSONResponse(
             {
@@ -103,6 +137,7 @@ class Studio:
         )
 
     async def list_runs(self, request: Request) -> Response:  # noqa: ARG002
+        """Answer `GET /api/runs`: all runs, the newest first."""
         listed = await to_thread.run_sync(self.runs.list)
         for one in listed:
             if one["name"] == self.learner.busy:
@@ -110,56 +145,70 @@ class Studio:
         return JSONResponse(listed)
 
     async def report(self, request: Request) -> Response:
+        """Answer `GET /runs/NAME/report.html`."""
         path = await to_thread.run_sync(self.runs.report, request.path_params["name"])
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
     async def controllers(self, request: Request) -> Response:
+        """Answer `GET /api/controllers?task=NAME`: all controllers of a task."""
         stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
         return JSONResponse(await to_thread.run_sync(self.catalog.controllers, stage))
 
     async def list_batches(self, request: Request) -> Response:  # noqa: ARG002
+        """Answer `GET /api/batches`: all batches, the newest first."""
         return JSONResponse(await to_thread.run_sync(self.batches.list))
 
     async def upload(self, request: Request) -> Response:
+        """Answer `POST /api/batches?task=NAME&name=NAME`: keep the body, a CSV file, as a batch."""
         stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
         name = request.query_params.get("name", "")
         return JSONResponse(await take_batch(request, self.batches, name, stage.task))
 
     async def download(self, request: Request) -> Response:
+        """Answer `GET /batches/NAME`: a batch as CSV."""
         name = request.path_params["name"]
         path = await to_thread.run_sync(self.batches.path, name)
         return FileResponse(path, media_type="text/csv", filename=f"{name}.csv")
 
     async def learn(self, request: Request) -> Response:
+        """Answer `POST /api/learn`: start a run and return its name."""
         wish = parse_wish(await read_body(request))
         return JSONResponse({"run": await self.learner.start(wish)})
 
     async def progress(self, request: Request) -> Response:
+        """Answer `GET /api/runs/NAME/progress`."""
         return JSONResponse(await to_thread.run_sync(self.learner.progress, request.path_params["name"]))
 
     async def stop(self, request: Request) -> Response:
+        """Answer `POST /api/runs/NAME/stop`: stop a run and return its progress."""
         name = request.path_params["name"]
         await self.learner.stop(name)
         return JSONResponse(await to_thread.run_sync(self.learner.progress, name))
 
     async def live(self, socket: WebSocket) -> None:
+        """Serve the websocket `/live?task=NAME`: one live session until it closes.
+
+        A refused websocket is accepted first, because a browser tells its page only then why it was closed.
+        """
+        await socket.accept()
         if self.sessions >= MOST_SESSIONS:
-            await socket.close(TRY_AGAIN_LATER, "too many sessions")
+            reason = f"{MOST_SESSIONS} live sessions are open, which is the limit: close another tab"
+            await socket.close(TRY_AGAIN_LATER, reason)
             return
         self.sessions += 1
         try:
             stage = self.catalog.stage(socket.query_params.get("task", self.catalog.first))
             session = await to_thread.run_sync(Session, stage)
-            await socket.accept()
             await Live(socket, session, self.catalog, self.batches).run()
         except ClearloopError as error:
-            await socket.close(POLICY_VIOLATION, str(error)[:100])
+            reason = str(error).encode()[:_LONGEST_REASON].decode(errors="ignore")
+            await socket.close(POLICY_VIOLATION, reason)
         finally:
             self.sessions -= 1
 
 
 def make_app(studio: Studio, port: int) -> Starlette:
-    """`port`: where it is served, which is part of the hosts and origins that are its own."""
+    """Make the application; `port` is where it is served, which is part of its own hosts and origins."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -191,19 +240,33 @@ def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
     return JSONResponse({"error": str(error)}, error.status if isinstance(error, RefusedError) else 400)
 
 
-# Serving the studio on this machine, until Ctrl-C.
+# The server on this machine.
 
 HOST = "127.0.0.1"
-LARGEST_FRAME = 64 * 1024  # bytes of a websocket's message, before the connection is cut
-_PATIENCE = 5  # seconds that open connections get when it ends
+LARGEST_FRAME = 64 * 1024  # bytes of a websocket's message, above which the connection is cut
+MOST_CONNECTIONS = 64
+HEADER_PATIENCE = 10.0  # seconds that a client has to send the whole header of a request
+BODY_PATIENCE = 30.0  # seconds between two pieces of a body
+REFUSED_PATIENCE = 1.0  # seconds that a connection beyond the limit has to send something
+_PATIENCE = 5  # seconds that open connections have to close when the server ends
 
 
 def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> None:
-    """`port` 0 takes a free one. `ready` is told the address."""
+    """Serve the studio until Ctrl-C.
+
+    Args:
+        runs: The folder of runs.
+        task: The task that is open first, a built-in name or a file.
+        port: The port; 0 takes a free one.
+        ready: Is called with the address when the server listens.
+
+    Raises:
+        ClearloopError: The task cannot be loaded, or the port is taken.
+    """
     studio = Studio(runs, task)
     first = studio.catalog.find(studio.catalog.first)
     if first.playable:
-        Session(first).step()  # compiles, where that has not been done
+        Session(first).step()  # compiles the engine, if that has not been done
     listening = listen(port)
     complain_in_lines()
     ready(f"http://{HOST}:{listening.getsockname()[1]}/")
@@ -211,9 +274,11 @@ def serve(runs: Path, task: str, port: int, ready: Callable[[str], None]) -> Non
 
 
 def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
+    """Make the server for a socket that listens."""
     return uvicorn.Server(
         uvicorn.Config(
             make_app(studio, listening.getsockname()[1]),
+            http=BoundedProtocol,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -225,21 +290,87 @@ def make_server(studio: Studio, listening: socket.socket) -> uvicorn.Server:
     )
 
 
+class BoundedProtocol(H11Protocol):
+    """HTTP with a limit of connections, and without patience for clients that never finish a request.
+
+    uvicorn by itself keeps a connection with half a header for ever, and accepts any number of them.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or refuse it as soon as it sends something."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refused = True
+            self.connections.discard(self)
+            self._wait(REFUSED_PATIENCE)
+        else:
+            self._wait(HEADER_PATIENCE)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request, and wait for the rest only so long."""
+        if self._refused:
+            self._answer(503, f"the studio has {MOST_CONNECTIONS} connections, which is the limit: try again")
+            return
+        super().data_received(data)
+        waiting = self.conn.their_state
+        if self not in self.connections or waiting not in (h11.IDLE, h11.SEND_BODY):
+            self._stop_waiting()  # it is a websocket now, or the request is complete
+        elif waiting is h11.SEND_BODY:
+            self._wait(BODY_PATIENCE)
+        elif self._timer is None:  # the first part of the next header
+            self._wait(HEADER_PATIENCE)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self, seconds: float) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(seconds, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        if self.conn.their_state is h11.IDLE and not self._refused:
+            self._answer(408, f"the header of the request did not arrive within {HEADER_PATIENCE:g} s")
+        self.transport.close()
+
+    def _answer(self, status: int, reason: str) -> None:
+        body = json.dumps({"error": reason}).encode()
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
 class OneLine(logging.Formatter):
-    """What goes wrong with a connection is worth a line, not a traceback."""
+    """A formatter that logs an error of a connection as one line, without a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the first line of the message."""
         return f"studio: {record.getMessage().partition(chr(10))[0]}"
 
 
 def complain_in_lines() -> None:
+    """Log errors of the server as single lines on standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine())
     logging.basicConfig(level=logging.ERROR, handlers=[handler])
 
 
 def listen(port: int) -> socket.socket:
-    """On this machine only."""
+    """Return a socket that listens at a port of this machine only.
+
+    Raises:
+        ClearloopError: The port is taken, or not allowed.
+    """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

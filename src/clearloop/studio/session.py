@@ -1,4 +1,4 @@
-"""One simulation that somebody plays or watches: the only truth about it, stepped one step at a time."""
+"""A live session: one or two plants with sensors and drivers, stepped in real time, perhaps recorded."""
 
 import math
 from abc import ABC, abstractmethod
@@ -20,65 +20,83 @@ from clearloop.plants.plant import PlantStepper
 from clearloop.studio.stage import Outside, SharedCourse, Stage
 from clearloop.task import Task
 
-# Who chooses the actions of one side: a hand, or a controller.
+# Drivers choose the actions of one side: a person's hand, or a controller.
 
 _Values = Mapping[str, float]
 
 
 class Driver(ABC):
+    """Something that chooses the actions of one side."""
+
     @abstractmethod
     def begin(self) -> None:
-        """A new episode."""
+        """Begin a new episode."""
 
     @abstractmethod
     def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
-        """By what sensors show; `hidden`: what they do not."""
+        """Choose the actions of one step.
+
+        Args:
+            seen: The states as the sensors show them.
+            hidden: The states that no sensor shows.
+            aims: The setpoints.
+        """
 
     @abstractmethod
     def terms(self) -> list[dict[str, Any]]:
-        """What the latest action is the sum of, before it is limited; nothing where it is no sum."""
+        """Return the terms whose sum is the latest action before its limits, as JSON values.
+
+        The list is empty if the action is no sum.
+        """
 
 
 class Hand(Driver):
-    """Somebody at the keyboard: holds each action at a share of its range, -1 … 1; 0 is the middle."""
+    """A person at the keyboard, who holds each action at a position of its range, from -1 to 1."""
 
     def __init__(self, task: Task) -> None:
+        """Hold each action in the middle of its range."""
         self._limits = {name: action.limits for name, action in task.actions.items()}
         self._shares = dict.fromkeys(self._limits, 0.0)
 
     def hold(self, shares: _Values) -> None:
-        """Actions that are not named stay as they are."""
+        """Move the hand; actions that are not named stay as they are."""
         self._shares |= {name: min(max(share, -1.0), 1.0) for name, share in shares.items()}
 
     def begin(self) -> None:
-        """The hand stays where it is."""
+        """Begin a new episode with the hand where it is."""
 
     def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:  # noqa: ARG002
+        """Return the actions at the positions of the hand."""
         return {
             name: (low + high) / 2 + self._shares[name] * (high - low) / 2
             for name, (low, high) in self._limits.items()
         }
 
     def terms(self) -> list[dict[str, Any]]:
+        """Return no terms."""
         return []
 
 
 class Automatic(Driver):
-    """A controller. `sees_all`: what is hidden, too, as the law of a task's exploration may."""
+    """A controller that drives."""
 
     def __init__(self, controller: Controller, *, sees_all: bool = False) -> None:
+        """Let a controller drive; `sees_all` if it reads hidden states, as the law of a task's log may."""
         self.controller, self._sees_all = controller, sees_all
         self._terms = [term._replace(text=_shortened(term.text)) for term in controller.summands()]
         self.begin()
 
     def begin(self) -> None:
+        """Begin a new episode with an empty memory."""
         self._memory, self._acted = self.controller.reset(), False
 
     def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
+        """Return the actions of the controller."""
         self._acted = True
         return self.controller.act({**hidden, **seen} if self._sees_all else seen, self._memory, aims)
 
     def terms(self) -> list[dict[str, Any]]:
+        """Return the terms of the controller; none before its first action."""
         if not self._acted:
             return []
         return [
@@ -87,7 +105,7 @@ class Automatic(Driver):
         ]
 
 
-LONGEST = 120  # characters of a term, as it is shown
+LONGEST = 120  # characters of a term on the page
 
 
 def _shortened(text: str) -> str:
@@ -95,27 +113,27 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-# What one side's sensors show: noise added, some steps late; and what the task computes from that.
+# The sensors of one side, with noise and delay; derived states follow from what they show.
 
 MOST_DELAY = 10  # steps
-LARGEST_NOISE = 0.05  # of a state's range, as standard deviation
+LARGEST_NOISE = 0.05  # standard deviation, as a share of a state's range
 
 
 @dataclass(frozen=True, kw_only=True)
 class Faults:
-    """Of all sensors, on top of what the task's own have."""
+    """Faults of all sensors, in addition to those that the task itself describes."""
 
     noise: float = 0.0
-    """0 … 1, of the largest"""
+    """share of the largest noise, from 0 to 1"""
     delay: int = 0
     """steps"""
 
 
 class Sensors:
-    """Of one episode. States with a formula are no sensor's: they follow from what the others show."""
+    """The sensors of one side in one episode. A state with a formula has none; it follows from others."""
 
     def __init__(self, task: Task, spans: Floats) -> None:
-        """`spans`: [S], how wide the range of each state is."""
+        """Begin an episode; `spans` [S] are the widths of the states' ranges."""
         self._names = tuple(task.states)
         self._shown = [j for j, state in enumerate(task.states.values()) if state.formula is None]
         self._spans = LARGEST_NOISE * spans
@@ -125,7 +143,14 @@ class Sensors:
     def look(
         self, state: Floats, luck: Floats, faults: Faults, aims: Mapping[str, float]
     ) -> dict[str, float]:
-        """`state`: [S or more], those of the task first. `luck`: [S], standard normal."""
+        """Return the states as they are shown.
+
+        Args:
+            state: The true states, [S] or more; those of the task come first.
+            luck: [S] standard normal random numbers.
+            faults: The noise and the delay.
+            aims: The setpoints, which derived states may read.
+        """
         self._past.appendleft(state[: len(self._names)])
         values = self._past[min(faults.delay, len(self._past) - 1)]
         if faults.noise:
@@ -134,29 +159,37 @@ class Sensors:
         return self._derivation.complete(seen, aims) if self._derivation else seen
 
     def acted(self, action: Mapping[str, float]) -> None:
+        """Take the applied action, which derived states may read."""
         if self._derivation:
             self._derivation.acted(action)
 
 
 def standard_normal(task: Task, rng: np.random.Generator) -> Floats:
-    """[S] the luck of all sides' sensors at one step."""
+    """Return the random numbers [S] for the noise of one step, the same for all sides."""
     return rng.standard_normal(len(task.states))
 
 
-# One plant with its sensors and its driver, and how it fares.
-
-_DIGITS = 6  # after the point, of what is shown
+_DIGITS = 6  # decimal places of the numbers in a frame
 
 
 class Side:
+    """One plant with its sensors and its driver, and its result so far."""
+
     def __init__(self, task: Task, driver: Driver, spans: Floats) -> None:
-        """`spans`: [S], how wide the range of each state is."""
+        """Make a side; `spans` [S] are the widths of the states' ranges."""
         self.task, self.driver = task, driver
         self._names, self._spans = task.unveiled.state_names, spans
         self._plant = PlantStepper(task)
 
     def begin(self, start: Floats, luck: Floats, faults: Faults, aims: Mapping[str, float]) -> None:
-        """A new episode, from a state [S] of the task unveiled."""
+        """Begin a new episode.
+
+        Args:
+            start: [S] the start, hidden states included.
+            luck: [S] standard normal random numbers for the noise of the sensors.
+            faults: The noise and the delay of the sensors.
+            aims: The setpoints.
+        """
         self._plant.begin(start)
         self._sensors = Sensors(self.task, self._spans)
         self.driver.begin()
@@ -165,17 +198,24 @@ class Side:
         self.steps, self.penalty, self.failed = 0, 0.0, False
 
     def hand_to(self, driver: Driver) -> None:
-        """Somebody else drives from here."""
+        """Change the driver in the middle of an episode."""
         self.driver = driver
         driver.begin()
 
     @property
     def state(self) -> dict[str, float]:
-        """What is true, hidden or not."""
+        """The true states by name, hidden ones included."""
         return dict(zip(self._names, self._plant.state.tolist(), strict=True))
 
     def step(self, outside: Outside, luck: Floats, faults: Faults, aims: Mapping[str, float]) -> None:
-        """One control interval. What has failed stays where it is."""
+        """Make one control step; a plant that has failed stays where it is.
+
+        Args:
+            outside: The setpoints and external states, now and after the step.
+            luck: [S] standard normal random numbers for the noise of the sensors.
+            faults: The noise and the delay of the sensors.
+            aims: The setpoints now.
+        """
         if self.failed:
             return
         hidden = {name: value for name, value in self.state.items() if name not in self.task.states}
@@ -190,11 +230,12 @@ class Side:
         self.seen = self._sensors.look(self._plant.state, luck, faults, after)
 
     def push(self, name: str, amount: float) -> None:
+        """Add an amount to a true state, unless the plant has failed."""
         if not self.failed:
             self._plant.push(name, amount)
 
     def frame(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return what the page shows of this side, as JSON values."""
         return {
             "state": _short(self.state),
             "seen": _short(self.seen),
@@ -210,13 +251,14 @@ def _short(values: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, _DIGITS) for name, value in values.items()}
 
 
-# A batch in the making: what one side's sensors showed and what was done, episode by episode.
-
+# The recording of one side: what its sensors showed and what was done, episode by episode.
 
 _MOST_ROWS = 400_000  # nearly three hours at 40 steps per second
 
 
 class RecordedRow(NamedTuple):
+    """One row of a recording."""
+
     seen: tuple[float, ...]
     action: tuple[float, ...]
     aims: tuple[float, ...]
@@ -224,9 +266,13 @@ class RecordedRow(NamedTuple):
 
 
 class Recorder:
-    """An episode ends where the plant fails, and wherever something happens that no action explains."""
+    """A batch that is being recorded.
+
+    An episode ends where the plant fails, and wherever something happens that no action explains.
+    """
 
     def __init__(self, task: Task, name: str) -> None:
+        """Begin an empty batch of this name."""
         self.task, self.name = task, name
         self._followed = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
         self._episodes: list[list[RecordedRow]] = []
@@ -235,19 +281,21 @@ class Recorder:
 
     @property
     def episodes(self) -> int:
+        """The number of episodes, the one that is going on included."""
         return len(self._episodes) + bool(self._open)
 
     @property
     def full(self) -> bool:
+        """True if the recording has as many rows as it may have."""
         return self.transitions >= _MOST_ROWS
 
     def note(self, seen: _Values, action: _Values, aims: _Values) -> None:
-        """What was shown before a step, and what was done then."""
+        """Record one step: the states shown before it, the action and the setpoints."""
         self._open.append(self._row(seen, tuple(action[name] for name in self.task.actions), aims, False))
         self.transitions += 1
 
     def cut(self, seen: _Values, aims: _Values, *, terminal: bool = False) -> None:
-        """The episode, if there is one, ends with this observation; `terminal`: it failed."""
+        """End the episode, if there is one, with this observation; `terminal` if the plant failed."""
         if self._open:
             nothing = (float("nan"),) * len(self.task.actions)
             self._episodes.append([*self._open, self._row(seen, nothing, aims, terminal)])
@@ -258,7 +306,7 @@ class Recorder:
         return RecordedRow(shown, action, tuple(aims[name] for name in self._followed), terminal)
 
     def batch(self) -> Batch:
-        """After the last cut."""
+        """Return all episodes that have ended as a batch."""
         rows = [row for episode in self._episodes for row in episode]
         counts = [len(episode) for episode in self._episodes]
         times = [step * self.task.dt for count in counts for step in range(count)]
@@ -274,14 +322,15 @@ class Recorder:
         )
 
 
-REST = 1.0  # seconds on the floor, at full speed
-GENTLE = 0.15  # of the start box, when a hand steers
+REST = 1.0  # seconds after a failure until the next episode begins, at full speed
+GENTLE = 0.15  # share of the start box that is used when a person drives
 
 
 class Session:
-    """One side, or two that start alike and are disturbed alike; they begin episodes together."""
+    """One side, or two that start alike and are disturbed alike; their episodes begin together."""
 
     def __init__(self, stage: Stage, seed: int = 0) -> None:
+        """Begin a session of one side, driven by hand."""
         self.stage, self.task = stage, stage.task
         self.hand = Hand(self.task)
         self.sides = [Side(self.task, self.hand, stage.spans)]
@@ -293,12 +342,18 @@ class Session:
         self.restart(seed)
 
     def restart(self, seed: int, spread: float | None = None) -> None:
-        """The same seed gives the same episodes."""
+        """Begin again; the same seed gives the same episodes.
+
+        Args:
+            seed: The seed of starts, noise and disturbances.
+            spread: The share of the start box that is used, from 0, its middle, to 1. Without it, a person
+                gets starts near the middle, and a controller all.
+        """
         self._seed, self._spread, self._number = seed, spread, -1
         self._begin()
 
     def _begin(self) -> None:
-        """The next episode, for both sides."""
+        """Begin the next episode of both sides."""
         self._cut()
         self.episode += 1
         self._number += 1
@@ -312,7 +367,7 @@ class Session:
             side.begin(self._course.start, luck, self.faults, self.setpoint(outside))
 
     def _start(self, rng: np.random.Generator) -> Floats:
-        """[S] in the start box, or near its middle."""
+        """Draw a start [S] from the part of the start box that is used."""
         spread = self._spread
         if spread is None:
             spread = GENTLE if self.sides[0].driver is self.hand else 1.0
@@ -323,19 +378,19 @@ class Session:
         return point
 
     def _outside(self) -> Outside:
-        """With the setpoints that were changed by hand."""
+        """Return the setpoints and external states of this step; setpoints may have been changed by hand."""
         outside = self._course.at(self._step)
         for name, value in self._changed.items():
             outside.aims[:, self.task.state_names.index(name)] = value
         return outside
 
     def setpoint(self, outside: Outside | None = None) -> dict[str, float]:
-        """Of the states that have one, now."""
+        """Return the present setpoints by state, for the states that have one."""
         aims = (outside or self._outside()).aims[0]
         return {name: float(aims[self.task.state_names.index(name)]) for name in self.task.setpoints}
 
     def step(self) -> None:
-        """One control interval, of all sides; or the end of a rest, when it is over."""
+        """Make one control step of all sides, or begin the next episode after a failure."""
         self.steps += 1
         if self._over:
             self._rest -= 1
@@ -356,16 +411,26 @@ class Session:
 
     @property
     def _over(self) -> bool:
-        """All have failed; or the player has, who would rather go on than look on."""
+        """True if all sides have failed; a person who drives need not wait for the other side."""
         playing = self.sides[0].driver is self.hand
         return all(side.failed for side in (self.sides[:1] if playing else self.sides))
 
     def drive(self, number: int, driver: Driver | None) -> None:
-        """Whoever drives a lonely side takes over in mid-flight; two sides begin anew."""
+        """Change the driver of a side.
+
+        With one side, the driver takes over in the middle of the episode; two sides begin a new episode.
+
+        Args:
+            number: The side, 0 or 1.
+            driver: The driver; None takes away side 1.
+
+        Raises:
+            ClearloopError: Side 0 is left without a driver, or the hand is to drive side 1.
+        """
         if number == 0 and driver is None:
             raise ClearloopError("drive: side 0 needs a controller, or the hand")
         if number == 1 and driver is self.hand:
-            raise ClearloopError("drive: the hand drives side 0 only")
+            raise ClearloopError("drive: the hand can drive side 0 only")
         if number == 0 and driver is not None:
             self._cut()
             self.sides[0].hand_to(driver)
@@ -375,11 +440,15 @@ class Session:
             self._begin()
 
     def steer(self, shares: Mapping[str, float]) -> None:
+        """Move the hand to a position in the range of each named action, from -1 to 1."""
         check_names("hand", shares, "an action", self.task.action_names)
         self.hand.hold(shares)
 
     def push(self, name: str | None, size: float) -> None:
-        """All sides alike. No action explains the step, so it is not recorded, and the episode ends there."""
+        """Push a state of all sides alike, by a share of the largest push.
+
+        No action explains this step, so it is not recorded, and the recorded episode ends there.
+        """
         pushed, amount = self.stage.push(name, size)
         self._cut()
         self._pushed = True
@@ -387,19 +456,22 @@ class Session:
             side.push(pushed, amount)
 
     def aim(self, name: str, value: float) -> None:
+        """Change the setpoint of a state."""
         check_names("setpoint", (name,), "a state with a setpoint", tuple(self.task.setpoints))
         self._changed[name] = value
 
     def disturb(self, faults: Faults) -> None:
+        """Change the noise and the delay of all sensors."""
         self._cut()
         self.faults = faults
 
     def record(self, name: str) -> None:
+        """Begin a recording of side 0, unless one is under way."""
         if self.recorder is None:
             self.recorder = Recorder(self.task, name)
 
     def stop_recording(self) -> Recorder | None:
-        """What was recorded, to be saved."""
+        """Stop the recording and return it, or None if there is none."""
         self._cut()
         recorder, self.recorder = self.recorder, None
         return recorder
@@ -409,7 +481,7 @@ class Session:
             self.recorder.cut(self.sides[0].seen, self.setpoint(), terminal=terminal)
 
     def frame(self) -> dict[str, Any]:
-        """What there is to see, as JSON values."""
+        """Return what the page shows, as JSON values."""
         recorder = self.recorder
         return {
             "t": self.steps,

@@ -1,4 +1,4 @@
-"""A task made ready to be played: how it is drawn, the range of each state, what a push does, the pace."""
+"""A task prepared for live sessions: its drawing, the range of each state, pushes, and its pace."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,25 +23,25 @@ from clearloop.task import Task
 from clearloop.task.plant import make_box, uniform_starts
 from clearloop.task.tables import Exploration, draw_levels
 
-# Where a task fails and where it is content, along each state: for lines on the floor.
+# The limits of each state and the region of the best reward, which the page marks.
 #
-# They are found by trying, so that a reward may be written in any way: one state is moved away from the
-# setpoint, all others stay there, at rest.
+# They are found by bisection, so that a reward may be written in any way: one state is moved away from its
+# setpoint, while all others stay at theirs.
 
-FARTHEST = 1e4
+FARTHEST = 1e4  # the longest distance from a setpoint that is tried
 ROUNDS = 60  # of bisection
 
 Bounds = tuple[float, float]
 
 
 def limits_of(task: Task) -> dict[str, Bounds]:
-    """Of the states that alone can make it fail, to both sides."""
+    """Return the limits beyond which the task fails, for each state that alone can make it fail."""
     condition = task.failure_condition
     return {} if condition is None else _bounds(task, condition, lambda value: value == 0)
 
 
 def goal_of(task: Task) -> dict[str, Bounds]:
-    """Where the reward is as at the setpoint, if it goes down in steps."""
+    """Return the region of each state in which the reward is best, if the reward has a few levels."""
     reward = task.reward_expression
     if reward is None or task.reward_levels is None:
         return {}
@@ -68,7 +68,10 @@ def _edge(
     holds: Callable[[float], bool],
     sign: float,
 ) -> float | None:
-    """Where it ceases to hold, going one way from the setpoint; None if it does not, or never holds."""
+    """Return the point at which a condition ceases to hold, in one direction from the setpoint.
+
+    It is None if the condition does not hold at the setpoint, or holds as far as is tried.
+    """
     middle = aims.get(name, 0.0)
 
     def good(distance: float) -> bool:
@@ -95,33 +98,38 @@ def _value(variable: Variable, aims: dict[str, float], moved: str, to: float) ->
     return aim if variable.part == "setpoint" else value - aim if variable.part == "error" else value
 
 
-# What comes from outside in one episode, without end: drawn in pieces, as far as it is looked at.
+# The setpoints and external states of an episode without end, which are drawn in pieces as they are needed.
 
 _PIECE = 4_096  # steps
 
 
 class Outside(NamedTuple):
+    """The setpoints and external states of one step."""
+
     aims: Floats
     """[2, S] setpoints now, and after the step"""
     script: Floats
-    """[1, 2, D] what comes from outside, now and after the step; empty if nothing does"""
+    """[1, 2, D] external states now, and after the step; empty if there are none"""
 
 
 class SharedCourse:
-    """The same for the same generator: two plants that follow it start alike and are disturbed alike."""
+    """The start, setpoints and external states of an episode, which two plants share.
+
+    The same generator gives the same course.
+    """
 
     def __init__(self, task: Task, point: Floats, rng: np.random.Generator) -> None:
-        """`point`: [S], where the episode starts, of the task unveiled."""
+        """Begin a course at the state `point` [S], hidden states included."""
         self._task, self._point, self._rng = task, point, rng
         self._piece, self._number = self._draw(), 0
         self.start: Floats = self._piece.starts[0]
-        """[S] with what sensors show of it"""
+        """[S] the start, completed with the states that sensors show"""
 
     def _draw(self) -> Scenarios:
         return Scenarios.explored(self._task, self._point[None], self._rng, _PIECE, made_up_aims(self._task))
 
     def at(self, step: int) -> Outside:
-        """Steps are asked for in their order."""
+        """Return the setpoints and external states of a step; steps must be asked for in order."""
         number, now = divmod(step, _PIECE)
         if number > self._number:
             self._piece, self._number = self._draw(), number
@@ -130,22 +138,22 @@ class SharedCourse:
 
 
 def made_up_aims(task: Task) -> dict[str, float]:
-    """0 for setpoints that are a log column, if no signal of the task stands in for it."""
+    """Return 0 for each setpoint that is a column of a log, unless the task has a signal for it."""
     aims = task.setpoints.items()
     return {name: 0.0 for name, aim in aims if isinstance(aim, str) and aim not in task.signals}
 
 
-# How far the states of a plant go: a sample of episodes under random actions.
+# The usual range of each state, from a sample of episodes under random actions.
 
 EPISODES = 64
-CORE = 0.98  # of the sample, between the bounds
+CORE = 0.98  # share of the sample between the bounds
 
 
 def sample_states(task: Task) -> dict[str, tuple[float, float]]:
-    """Of each state of the task unveiled, where it mostly is. The same at every call."""
+    """Return the usual range of each state, hidden ones included; it is the same at every call."""
     plan, names = task.exploration or Exploration(steps=task.horizon), task.unveiled.state_names
     box, rng = make_box(plan.starts or task.starts, names), np.random.default_rng(0)
-    assert box is not None  # noqa: S101  else it is not played
+    assert box is not None  # noqa: S101  a task without starts is not played
     points = uniform_starts(box, EPISODES, rng)
     actions = draw_levels(task.action_limits, task.action_counts, (EPISODES, plan.steps), rng)
     history = task_window(task)
@@ -158,18 +166,20 @@ def sample_states(task: Task) -> dict[str, tuple[float, float]]:
 
 
 SLOWEST = 0.1  # seconds from step to step, for tasks whose own steps would be longer
-PUSH = 0.25  # of a state's range, for a push of size 1
+PUSH = 0.25  # share of a state's range that a push of size 1 adds
 
 
 class Drawing(NamedTuple):
+    """A kind of picture of a plant."""
+
     name: str
     pose: dict[str, str]
-    """the true states that it is drawn from, by what the drawing calls them"""
+    """the true states that it shows, by the names that the drawing gives them"""
     pushed: str
     """the state that a push adds to"""
 
 
-# The first that fits; true states before those that sensors show.
+# The first drawing that fits is used; those of true states come before those of states that sensors show.
 DRAWINGS = (
     Drawing("cartpole", {"theta": "angle", "rho": "place"}, "turn"),
     Drawing("cartpole", {"theta": "theta", "rho": "rho"}, "theta_dot"),
@@ -179,21 +189,25 @@ DRAWINGS = (
 
 @dataclass(frozen=True, eq=False)
 class Stage:
+    """A task with all that a live session and the page need to know about it."""
+
     source: str
-    """what `clearloop learn` calls the task: a built-in name or a file"""
+    """the task as `clearloop learn` takes it: a built-in name or a file"""
     task: Task
 
     @property
     def playable(self) -> bool:
+        """True if the task has a plant that the engine runs, and starts."""
         return self.task.simulated and self.task.start_box is not None
 
     @property
     def pace(self) -> float:
-        """Seconds from step to step, at full speed."""
+        """The time from step to step at full speed, in seconds."""
         return min(self.task.dt, SLOWEST)
 
     @cached_property
     def drawing(self) -> Drawing:
+        """The picture of the plant; bars if no other fits."""
         names = self.task.unveiled.state_names
         fitting = (
             one
@@ -204,31 +218,39 @@ class Stage:
 
     @property
     def _moved(self) -> list[str]:
-        """What the plant moves, and can be pushed: its states with equations of their own, the last first."""
+        """The states with equations of their own, which can be pushed; the last one comes first."""
         return list(reversed([*self.task.plant_derivatives, *self.task.plant_next]))
 
     @cached_property
     def ranges(self) -> dict[str, Bounds]:
-        """Of every state, hidden ones included: as far as it may go, or as far as it went in a sample."""
+        """The range of each state, hidden ones included: its limits, or its range in a sample."""
         went = sample_states(self.task)
         limits = limits_of(self.task)
         return {name: limits.get(name) or _rounded(went[name]) for name in went}
 
     @cached_property
     def spans(self) -> Floats:
-        """[S] how wide they are, of the states that the task has."""
+        """The widths [S] of the ranges of the states that are not hidden."""
         return np.array([high - low for low, high in (self.ranges[name] for name in self.task.states)])
 
     def push(self, name: str | None, size: float) -> tuple[str, float]:
-        """The state that is pushed, and by how much."""
+        """Return the state that a push moves, and the amount.
+
+        Args:
+            name: The state; without it, the one that the drawing names.
+            size: The share of the largest push, from -1 to 1.
+
+        Raises:
+            ClearloopError: The state has no equation of its own.
+        """
         pushed = name or self.drawing.pushed
         if pushed not in self._moved:
-            raise ClearloopError(f"push: the plant moves {', '.join(self._moved)}; give one of them")
+            raise ClearloopError(f"push: only {', '.join(self._moved)} can be pushed; give one of them")
         low, high = self.ranges[pushed]
         return pushed, size * PUSH * (high - low)
 
     def describe(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the task as JSON values for the page."""
         about = {"name": self.task.name, "title": _title(self.task.name), "playable": self.playable}
         if not self.playable:
             return about
@@ -266,7 +288,7 @@ def _title(name: str) -> str:
 
 
 def _rounded(bounds: Bounds) -> Bounds:
-    """Outwards, to two digits; about 0 where it goes to both sides."""
+    """Round bounds outwards to two digits; if they contain 0, make them symmetric about it."""
     low, high = bounds
     if low < 0 < high:
         high = max(-low, high)

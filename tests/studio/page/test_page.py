@@ -89,9 +89,9 @@ def test_a_task_without_a_plant_can_be_learned_from_a_log(browser: "Browser", ad
         page.get_by_text("has no plant").locator("visible=true").wait_for()
         page.keyboard.press("ArrowLeft")
     page.get_by_role("button", name="Learn from a log").click()
-    page.get_by_text("no plant to record or make one with").locator("visible=true").wait_for()
+    page.get_by_text("no plant to record one from").locator("visible=true").wait_for()
     assert page.locator("#batch option").count() == 0
-    assert not page.get_by_role("button", name="Go and play").is_visible()
+    assert not page.get_by_role("button", name="Play and record").is_visible()
     start = page.get_by_role("button", name="Learn", exact=True)
     assert start.is_disabled()
     logged = {"name": "may", "task": "boiler", "rows": 2, "episodes": 1, "when": ""}

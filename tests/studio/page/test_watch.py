@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from clearloop.studio import server
 from tests.studio.page.tab import PATIENCE, Opener, Tab
 
 if TYPE_CHECKING:
@@ -102,5 +103,23 @@ def test_a_lost_connection_comes_back_with_all_that_was_wanted(browser: "Browser
     tab.frame = {}
     tab.until_frame(lambda frame: len(frame["sides"]) == 2)
     assert len(sockets) == 4
+    page.locator("#link", has_text="live").wait_for()
+    page.close()
+
+
+def test_the_page_shows_why_it_has_no_session_and_gets_one_later(
+    browser: "Browser", address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    tab = Tab(page)
+    tab.listen(address)
+    with monkeypatch.context() as full:
+        full.setattr(server, "MOST_SESSIONS", 0)
+        page.goto(address)
+        page.get_by_text("0 live sessions are open, which is the limit: close another tab").wait_for()
+        page.locator("#link", has_text="refused, trying again").wait_for()
+        assert not tab.frame
+    tab.until_frame(lambda _: True)
     page.locator("#link", has_text="live").wait_for()
     page.close()

@@ -33,14 +33,14 @@
     point.addEventListener("mouseleave", () => tell(current));
     point.addEventListener("focus", () => tell(id));
     point.addEventListener("click", (event) => {
-      event.preventDefault(); // a browser does not move to what is still hidden
+      event.preventDefault(); // a browser does not scroll to an article that is still hidden
       open(id);
       history.replaceState(null, "", "#c" + id);
       article(id).focus();
     });
   }
 
-  // Arrow keys go through the front, from a point to a point, or from an open controller to the next.
+  // Arrow keys step through the front, from point to point, or from one open controller to the next.
   addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const from = document.activeElement;

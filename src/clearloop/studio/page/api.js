@@ -1,4 +1,4 @@
-// Requests to the server that started this page. A refusal is an Error with the server's one line.
+// Requests to the studio's server. If it refuses one, the Error has the server's one line.
 
 const ask = async (address, options = {}) => {
   let response;

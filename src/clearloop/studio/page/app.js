@@ -15,7 +15,7 @@ import { Tabs } from "./tabs.js";
 import { Watch } from "./watch.js";
 
 const RETRY = 2000; // ms
-const LATE = 0.5; // share of late steps that is worth a word
+const LATE = 0.5; // share of late steps above which the page says that the session is slow
 const link = document.getElementById("link");
 const tasks = document.getElementById("task");
 const place = (name) => document.getElementById(name);
@@ -24,7 +24,7 @@ class Studio {
   hand = new Hand();
   frames = new Frames();
   session = new Session({
-    frame: (frame) => this.#receive(frame), error: complain, status: (status) => this.#linked(status),
+    frame: (frame) => this.#receive(frame), error: complain, status: (status, reason) => this.#linked(status, reason),
   });
 
   constructor(state) {
@@ -59,7 +59,7 @@ class Studio {
   // Changes the task; false if the studio does not know it.
   choose(name) {
     const task = this.state.tasks.find((one) => one.name === name);
-    if (!task) complain(`The studio does not know the task ${name}: start it with --task and the task's file`);
+    if (!task) complain(`The studio does not know the task ${name}. Start it with --task and the task's file.`);
     if (!task || task === this.task) return Boolean(task);
     this.task = task;
     tasks.value = name;
@@ -70,15 +70,17 @@ class Studio {
     return true;
   }
 
-  // A task without a plant can be learned, from a log; there is nothing to play.
+  // A task without a plant can be learned from a log, but not played.
   #still() {
     this.session.close();
     put(link, "no plant");
     delete link.dataset.status;
   }
 
-  #linked(status) {
-    put(link, status === "open" ? "live" : "connection lost, trying again");
+  // `reason` is the server's, if it closed the connection itself.
+  #linked(status, reason) {
+    put(link, status === "open" ? "live" : reason ? "refused, trying again" : "connection lost, trying again");
+    if (reason) complain(`The studio closed the connection: ${reason}.`);
     link.dataset.status = status;
     if (status === "open") this.tabs.panel.linked?.();
   }

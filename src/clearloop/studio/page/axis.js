@@ -1,7 +1,7 @@
-// From values to a share of an axis, 0 to 1, with round numbers at its ticks.
+// An axis maps values to a share of its length, from 0 to 1, and has round numbers at its ticks.
 
-const WIDE = 3; // largest over smallest, from which on an axis is logarithmic
-const ROOM = 0.08; // of the axis, free at each end
+const WIDE = 3; // an axis is logarithmic if its largest value is this many times its smallest
+const ROOM = 0.08; // share of the axis that is free at each end
 
 const evenly = (low, high, most) => {
   const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
@@ -29,7 +29,7 @@ export const linear = (values, most = 6) => {
   return { share: (value) => (value - low) / (high - low), ticks: evenly(low, high, most) };
 };
 
-// Logarithmic where the values are far apart and can be.
+// Logarithmic if the values are positive and far apart, otherwise linear.
 export const fitting = (values) => {
   const low = Math.min(...values), high = Math.max(...values);
   if (low <= 0 || high / low < WIDE) return linear(values);

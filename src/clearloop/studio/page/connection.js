@@ -1,4 +1,5 @@
-// A websocket that comes back when it is lost.
+// A websocket that connects again when it is lost. It counts as open from the first message on, because the server
+// accepts also those that it then closes with a reason.
 
 const FIRST_WAIT = 500, LONGEST_WAIT = 5000; // ms
 
@@ -18,14 +19,18 @@ export class Connection {
     if (this.#closed) return;
     const socket = new WebSocket(this.address);
     this.#socket = socket;
-    socket.addEventListener("open", () => {
-      this.#wait = FIRST_WAIT;
-      this.status("open");
+    let heard = false;
+    socket.addEventListener("message", (event) => {
+      if (!heard) {
+        heard = true;
+        this.#wait = FIRST_WAIT;
+        this.status("open");
+      }
+      this.receive(JSON.parse(event.data));
     });
-    socket.addEventListener("message", (event) => this.receive(JSON.parse(event.data)));
-    socket.addEventListener("close", () => {
+    socket.addEventListener("close", ({ reason }) => {
       if (this.#closed) return;
-      this.status("lost");
+      this.status("lost", reason);
       setTimeout(() => this.#open(), this.#wait);
       this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT);
     });

@@ -1,4 +1,4 @@
-// Elements. Data of any origin becomes text here, never markup.
+// Makes elements. All data becomes text here, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -18,7 +18,7 @@ export const make = (tag, attributes = {}, ...children) =>
 export const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
-// A text that is set at every frame, and changes now and then.
+// Sets a text that is given at every frame but seldom changes.
 export const put = (element, text) => {
   if (element.textContent !== text) element.textContent = text;
 };
@@ -28,7 +28,7 @@ export const button = (text, does, attributes = {}) =>
 
 export const counted = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
 
-// A select whose choices are {value, text, group}; what was chosen stays chosen if it is still there.
+// Fills a select with choices {value, text, group}; the present choice stays if it is still among them.
 export const choices = (select, options, wanted = select.value) => {
   const groups = new Map();
   select.replaceChildren();

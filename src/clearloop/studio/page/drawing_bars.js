@@ -1,9 +1,10 @@
-// Any task at all: each state that is seen is a bar in its range, with its setpoint; then the actions.
+// The drawing for any task: a bar in its range for each state that is not hidden, with its setpoint; then the actions.
 
 import { aimOf, goalOf } from "./goals.js";
 import { box, figure, label, line, withUnit } from "./strokes.js";
 
-const TOP = 0.2, LONGEST = 64; // of the height: the clock stands there; px: no row is higher
+const TOP = 0.2; // share of the height that is left for the clock
+const LONGEST = 64; // px, the most that a row is high
 
 export const drawBars = (context, { width, height, task, side, setpoint, colours, accent }) => {
   const rows = [

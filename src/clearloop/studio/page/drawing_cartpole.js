@@ -1,10 +1,10 @@
-// A cart on its track with a pole on it. Lengths of the cart and the pole are the drawing's own.
-// The pole that sensors show is drawn as a ghost where it is not the true one.
+// A cart with a pole on its track. The lengths of the cart and the pole are the drawing's own.
+// If the sensors show another pose than the true one, it is drawn as a second, dashed pole.
 
 import { aimOf, goalOf } from "./goals.js";
 import { arrow, box, disc, figure, label, line, withUnit } from "./strokes.js";
 
-const MARGIN = 1.17; // of the track is seen
+const MARGIN = 1.17; // width of the picture, in lengths of the track
 
 export const drawCartpole = (context, { width, height, task, side, setpoint, colours, accent }) => {
   const { theta: angle, rho: place } = Object.fromEntries(task.states.map((state) => [state.name, state]));
@@ -81,7 +81,7 @@ export const drawCartpole = (context, { width, height, task, side, setpoint, col
   if (!side.failed && Math.abs(force) > 0.005 * full) {
     const from = x + way * (cart.width / 2 + 4), y = cart.top + cart.height / 2;
     arrow(context, from, y, reach, 0, colours.force, 6);
-    const beside = from + reach + way * 34, free = beside > 34 && beside < width - 34; // else it stands above
+    const beside = from + reach + way * 34, free = beside > 34 && beside < width - 34; // otherwise the number is above the arrow
     label(context, withUnit(figure(force), action.unit), free ? beside : Math.min(width - 34, Math.max(34, from)),
       free ? y : y - 18, colours.force, { bold: true, size: 13 });
   }

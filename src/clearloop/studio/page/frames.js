@@ -1,8 +1,8 @@
-// Between two frames of the server lies a smooth movement: the display shows it one step late.
+// Interpolates between two frames of the server, so that the movement is smooth; the display is one step late.
 
 const KEPT = 6;
-const FAR = 4; // steps behind or ahead of the server, from which on we jump
-const PULL = 0.08; // of the distance to the server's time, for each drawn frame
+const FAR = 4; // steps behind or ahead of the server, above which the display jumps
+const PULL = 0.08; // share of the distance to the server's time that each drawn frame makes up
 
 const mixed = (a, b, share) => {
   const result = {};
@@ -13,7 +13,7 @@ const mixed = (a, b, share) => {
 const between = (a, b, share) =>
   ({ ...b, state: mixed(a.state, b.state, share), up: a.up + share * (b.up - a.up) });
 
-// Across a new start there is no movement.
+// Between two episodes nothing is interpolated.
 const continues = (a, b) => b.t >= a.t && b.episode === a.episode && b.sides.length === a.sides.length;
 
 export class Frames {

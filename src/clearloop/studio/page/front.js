@@ -1,4 +1,4 @@
-// The front: complexity against penalty. A point shows its formula, and a click drives it.
+// The front as a chart of penalty over complexity. A point shows its formula, and a click on it opens Watch.
 
 import { fitting, linear } from "./axis.js";
 import { draw, make } from "./dom.js";
@@ -6,8 +6,8 @@ import { legend, mark } from "./marks.js";
 import { figure } from "./strokes.js";
 
 const HEIGHT = 300, LEFT = 52, RIGHT = 16, TOP = 10, BOTTOM = 42; // px
-const INVITATION = "Point at a controller to read it; click to watch it drive.";
-const SOON = "Point at a controller to read it.";
+const INVITATION = "Point at a controller to read its formula; click it to watch it drive.";
+const SOON = "Point at a controller to read its formula.";
 
 const penalty = (entry) => entry.penalty_system ?? entry.penalty_model;
 
@@ -23,7 +23,7 @@ export class FrontChart {
 
   constructor(chosen) {
     this.chosen = chosen;
-    this.svg = draw("svg", { class: "chart", role: "group", "aria-label": "Complexity against penalty" });
+    this.svg = draw("svg", { class: "chart", role: "group", "aria-label": "Penalty over complexity" });
     this.hint = make("p", { class: "hint", "aria-live": "polite" });
     this.legend = make("div", { class: "legend" });
     this.element = make("figure", { class: "front", hidden: true }, this.legend, this.svg, this.hint);

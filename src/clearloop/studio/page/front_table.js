@@ -1,4 +1,4 @@
-// The front as rows, for those who read: a formula and a button to see it drive.
+// The front as a table, with a button for each controller that opens Watch.
 
 import { button, make } from "./dom.js";
 import { figure } from "./strokes.js";

@@ -1,4 +1,4 @@
-// Where a state should be: its setpoint now, and the region about it in which nothing is paid.
+// The goal of a state: its present setpoint, and the region around it in which the reward is best.
 
 export const aimOf = (state, setpoint) => setpoint?.[state.name] ?? state.setpoint ?? null;
 

@@ -1,15 +1,15 @@
-// The player's hand: keys, a drag with the mouse or a finger, buttons, a game pad. One number from -1 to 1.
+// The player's input as one number from -1 to 1: keys, a drag with the mouse or a finger, buttons, a game pad.
 
 const KEYS = { ArrowLeft: -1, ArrowRight: 1, a: -1, d: 1 };
-const DEAD = 0.12; // of a stick's way, in which it is at rest
-const DRAG = 0.2; // of the canvas's width for the full force
-const PAD = { left: 14, right: 15 }; // of the standard game pad
+const DEAD = 0.12; // a stick that is moved by less of its way is at rest
+const DRAG = 0.2; // share of the canvas's width that a drag needs for the full force
+const PAD = { left: 14, right: 15 }; // buttons of the standard game pad
 
 const busy = (target) => target?.closest?.("input, select, textarea, dialog[open]") ?? null;
 
 export class Hand {
   #keys = new Set();
-  #held = 0; // by a button on the page
+  #held = 0; // the input of a button on the page
   #drag = null;
 
   constructor() {
@@ -50,7 +50,7 @@ export class Hand {
       if (event.key === "Enter" || event.key === " ") this.#held = share;
     });
     button.addEventListener("keyup", () => (this.#held = 0));
-    button.addEventListener("contextmenu", (event) => event.preventDefault()); // a long press is a long push
+    button.addEventListener("contextmenu", (event) => event.preventDefault()); // a long press opens no menu
   }
 
   #pad() {

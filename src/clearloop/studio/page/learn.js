@@ -1,4 +1,4 @@
-// From a batch to controllers: what to learn from, how, and how it goes.
+// The tab Learn: the choice of batch, method and budget, and the progress of the run.
 
 import * as api from "./api.js";
 import { button, choices, counted, make } from "./dom.js";
@@ -6,11 +6,11 @@ import { Progress } from "./progress.js";
 import { announce, trying } from "./notices.js";
 
 const BUDGETS = ["quick", "standard"];
-const OWN = ""; // the task makes a batch
+const OWN = ""; // the value for a batch that the task makes
 
 const NONE = "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), "
   + "or let the task make a batch of its own.";
-const PLANTLESS = "There is no log for this task yet, and no plant to record or make one with: upload one (CSV).";
+const PLANTLESS = "There is no log for this task yet, and no plant to record one from. Upload a log (CSV).";
 
 const safe = (file) =>
   file.replace(/\.csv$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 80);
@@ -26,7 +26,7 @@ export class Learn {
       "aria-label": "A log as CSV", onchange: () => this.#upload(this.file.files[0]) });
     this.start = make("button", { type: "submit", class: "main" }, "Learn");
     this.why = make("p");
-    this.play = button("Go and play", () => studio.go("play"), { class: "main" });
+    this.play = button("Play and record", () => studio.go("play"), { class: "main" });
     this.none = make("div", { class: "empty", hidden: true }, this.why, this.play);
     this.form = make("form", { class: "form", onsubmit: (event) => this.#submit(event) },
       make("label", {}, make("span", {}, "Batch"), this.batch),
@@ -37,7 +37,7 @@ export class Learn {
     this.progress = new Progress(studio);
     place.append(make("h2", {}, "Learn from a batch"), this.none, this.form,
       make("p", { class: "hint" }, make("label", { class: "button" }, "Upload a log (CSV)", this.file),
-        " A row for each observation: states, actions, and an episode column if there is more than one."),
+        " It has a row for each observation: states, actions, and an episode column if there is more than one."),
       this.progress.element);
   }
 
@@ -67,7 +67,7 @@ export class Learn {
     this.play.hidden = !playable;
     const recorded = own.map(({ name, rows, episodes }) =>
       ({ value: name, text: `${name} (${counted(rows, "transition")}, ${counted(episodes, "episode")})` }));
-    const made = playable ? [{ value: OWN, text: "one that the task makes itself" }] : [];
+    const made = playable ? [{ value: OWN, text: "a batch that the task makes" }] : [];
     choices(this.batch, [...recorded, ...made], wanted ?? (this.batch.value || recorded[0]?.value));
     this.start.disabled = !this.batch.options.length;
   }
@@ -77,7 +77,7 @@ export class Learn {
     const name = safe(file.name);
     this.file.value = "";
     const done = await trying(async () => {
-      if (!name) throw new Error(`${file.name}: a batch needs a name of letters, digits, dots and dashes`);
+      if (!name) throw new Error(`${file.name}: the name of a batch consists of letters, digits, dots and dashes`);
       return (await api.upload(this.studio.task.name, name, file)) ?? { name };
     })();
     if (!done) return;

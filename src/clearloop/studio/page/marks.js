@@ -1,4 +1,4 @@
-// A colour and a shape for each method, as in the report: told apart with any kind of colour vision.
+// A colour and a shape for each method, as in the figures; they can be told apart with any kind of colour vision.
 
 import { draw, make } from "./dom.js";
 
@@ -22,7 +22,7 @@ export const mark = (method) => {
   return draw("path", { d, fill });
 };
 
-// Nothing where there is nothing to tell apart.
+// The legend is empty if there are fewer than two methods.
 export const legend = (methods) => {
   const names = [...new Set(methods)];
   if (names.length < 2) return [];

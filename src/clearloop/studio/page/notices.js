@@ -1,4 +1,4 @@
-// One line for what went wrong, which can be dismissed; and what is said to those who listen.
+// Error messages, a line each, which can be dismissed; and announcements for screen readers.
 
 import { button, make } from "./dom.js";
 
@@ -16,7 +16,7 @@ export const complain = (text) => {
   while (place.children.length > MOST) place.firstChild.remove();
 };
 
-// Runs what may fail; a failure is told in a line.
+// Wraps a function that may fail; its failure becomes an error message.
 export const trying = (work) => async (...given) => {
   try {
     return await work(...given);

@@ -1,4 +1,4 @@
-// The player drives. Nothing moves until a hand does.
+// The tab Play: the player drives. Nothing moves before the player's first input.
 
 import { button, make, put } from "./dom.js";
 import { announce } from "./notices.js";
@@ -9,7 +9,7 @@ import { Stage, reason } from "./stage.js";
 import { Steering } from "./steering.js";
 
 const touched = matchMedia("(pointer: coarse)");
-const START_SPEED = 0.5; // most people need a minute to get the feel of it
+const START_SPEED = 0.5; // most people need some practice before real time
 
 const ABOUT = {
   cartpole: "Keep the pole up and the cart on its track. The green strip is where the cart should be.",
@@ -86,7 +86,7 @@ export class Play {
     this.pauses.textContent = this.#paused ? "Go on" : "Pause";
   }
 
-  // What happened before the page could say a word does not count.
+  // The session began before the page could pause it, so it begins again.
   linked() {
     this.restart();
   }

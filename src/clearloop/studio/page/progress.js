@@ -1,4 +1,4 @@
-// A run while it learns: how far it is, its last line, and the front as it grows.
+// The progress of a run: the share that is done, its latest line, and its front so far.
 
 import * as api from "./api.js";
 import { button, make, put } from "./dom.js";
@@ -7,7 +7,7 @@ import { frontTable } from "./front_table.js";
 import { announce, complain, trying } from "./notices.js";
 
 const EVERY = 1000; // ms
-const ADVICE = "What helps: some minutes of play, with a push now and then that the plant did not ask for.";
+const ADVICE = "More data helps: play for some minutes, and push now and then when the plant does not need it.";
 const WORDS = { running: "learning", finished: "finished", failed: "not learned", stopped: "stopped" };
 
 export class Progress {
@@ -34,11 +34,11 @@ export class Progress {
   }
 
   #watch(entry) {
-    if (entry.controller === null) announce("It can be watched when the run has finished");
+    if (entry.controller === null) announce("This controller can be watched when the run has finished");
     else this.studio.go("watch", { a: `runs/${this.#run}/${entry.controller}` });
   }
 
-  // `insist`: learns again, whatever the data is like.
+  // `insist` starts the run again with --force.
   follow(run, insist = null) {
     if (run === this.#run && this.element.dataset.status === "running") return;
     clearTimeout(this.#timer);
@@ -51,7 +51,7 @@ export class Progress {
     this.#look(run);
   }
 
-  // As Ctrl-C would; it takes some seconds.
+  // Stops the run as Ctrl-C would, which takes some seconds.
   async #end() {
     this.stop.disabled = true;
     await trying(api.stop)(this.#run);
@@ -71,7 +71,7 @@ export class Progress {
     else announce(`Run ${run} ${WORDS[now.status] ?? now.status}`);
   }
 
-  // What one can do now.
+  // The buttons for what one can do next.
   #steps(status, front) {
     const pick = front.find((entry) => entry.pick) ?? front[0];
     if (status === "failed")

@@ -1,4 +1,4 @@
-// Record turns red and counts; a saved batch can be downloaded, or learned from.
+// The button Record and its count of transitions; a saved batch can be downloaded, or learned from.
 
 import { button, counted, make } from "./dom.js";
 import { announce } from "./notices.js";
@@ -6,7 +6,7 @@ import { announce } from "./notices.js";
 export class Recorder {
   #on = false;
   #shown = null;
-  #name = null; // of the latest recording
+  #name = null; // the name of the latest recording
   #rows = 0;
 
   constructor(studio) {
@@ -34,7 +34,7 @@ export class Recorder {
     this.#show({ on: false, rows: 0, episodes: 0, name: null, saved: "" });
   }
 
-  // With what each frame says about the recording.
+  // Takes the part of a frame about the recording.
   update(recording) {
     const key = JSON.stringify(recording);
     if (key === this.#shown) return;
@@ -60,6 +60,6 @@ export class Recorder {
         make("a", { class: "button", href: `/batches/${encodeURIComponent(saved)}`, download: `${saved}.csv` },
           "Download"),
         button("Learn from this", () => this.studio.go("learn", { batch: saved }), { class: "main" }));
-    else this.count.replaceChildren("What you do becomes a log that a controller can be learned from.");
+    else this.count.replaceChildren("Record your driving to learn a controller from it.");
   }
 }

@@ -1,4 +1,4 @@
-// Every run of the folder: what came out, its report, and its controllers.
+// The tab Runs: every run of the folder with its result, its report and its controllers.
 
 import * as api from "./api.js";
 import { button, counted, make } from "./dom.js";
@@ -24,9 +24,9 @@ export class Runs {
     if (!runs) return;
     if (!runs.length)
       this.list.replaceChildren(make("div", { class: "empty" },
-        make("p", {}, "No run yet. Record a batch in Play, then learn from it. "
+        make("p", {}, "There is no run yet. Record a batch in Play, then learn from it. "
           + "Runs of `clearloop learn` in this folder are shown, too."),
-        button("Go and play", () => this.studio.go("play"), { class: "main" })));
+        button("Play and record", () => this.studio.go("play"), { class: "main" })));
     else this.list.replaceChildren(...runs.map((run) => this.#card(run)));
   }
 
@@ -44,7 +44,7 @@ export class Runs {
       make("div", { class: "group" },
         report ? make("a", { class: "button main", href: report, ...ELSEWHERE }, "Open the report") : null,
         pick ? button("Watch the pick", () => watch(pick)) : null,
-        status === "running" ? button("See it grow", () => this.studio.go("learn", { run: name })) : null),
+        status === "running" ? button("Show its progress", () => this.studio.go("learn", { run: name })) : null),
       front.length ? make("details", {},
         make("summary", {}, counted(front.length, "controller")),
         frontTable(front, watch)) : null);

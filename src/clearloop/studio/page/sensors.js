@@ -1,10 +1,10 @@
-// What makes a controller's life harder: noisy sensors, late sensors, and a setpoint that moves.
+// The sliders for disturbances: noisy sensors, late sensors, and other setpoints.
 
 import { button, make } from "./dom.js";
 import { figure, withUnit } from "./strokes.js";
 
 const MOST_DELAY = 10; // steps
-const WITHIN = 0.75; // of the limits, for setpoints: the plant needs room beside them
+const WITHIN = 0.75; // share of the range between the limits in which setpoints may be
 
 class Slider {
   touched = false;
@@ -66,7 +66,7 @@ export class Sensors {
     this.changed();
   }
 
-  // The setpoints of the simulation now: a task may move them itself.
+  // Shows the present setpoints, which a task may change by itself.
   update(setpoint) {
     for (const [name, slider] of this.#setpoints)
       if (!slider.touched && name in setpoint) slider.set(setpoint[name]);

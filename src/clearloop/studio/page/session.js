@@ -1,4 +1,4 @@
-// What this page wants of its simulation. Says what has changed; after a lost connection, all of it again.
+// The page's side of a live session: sends what has changed; after a lost connection, it sends all again.
 
 import { Connection } from "./connection.js";
 
@@ -28,10 +28,10 @@ export class Session {
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     this.#connection = new Connection(address.href, {
       receive: (message) => ("error" in message ? this.error(message.error) : this.frame(message)),
-      status: (status) => {
+      status: (status, reason) => {
         this.#said = {};
         this.#speak();
-        this.status(status);
+        this.status(status, reason);
       },
     });
   }
@@ -41,13 +41,13 @@ export class Session {
     this.#connection = null;
   }
 
-  // Any of: first, second, speed, sensors, pause; and setpoint, {name: value}.
+  // Sets any of: first, second, speed, sensors, pause; and setpoint, {name: value}.
   want(wishes) {
     Object.assign(this.#wanted, wishes);
     this.#speak();
   }
 
-  // Once, now: lost if there is no connection.
+  // Sends a message once; it is lost if there is no connection.
   say(message) {
     return this.#connection?.send(message) ?? false;
   }

@@ -1,11 +1,11 @@
-// Keys: those of the studio, those of the open tab, and the dialog that shows them.
+// The keyboard shortcuts of the studio and of the open tab, and the dialog that lists them.
 
 import { button, make } from "./dom.js";
 
 const NAMES = { " ": "Space", ArrowLeft: "←", ArrowRight: "→" };
-const STEERING = "steer; also A and D, a drag on the picture, a game pad's stick";
+const STEERING = "steer; also A and D, a drag on the picture, or the stick of a game pad";
 const TYPING = "input:not([type=range]), select, textarea, dialog[open]";
-const PRESSED = "button, a, summary, [role=button], input"; // Space and arrows are theirs
+const PRESSED = "button, a, summary, [role=button], input"; // these use Space themselves
 
 export class Shortcuts {
   #dialog = document.getElementById("shortcuts");

@@ -1,4 +1,4 @@
-// Slow motion: a group of buttons, so that arrow keys stay free for the player.
+// The choice of speed, as a group of buttons, so that arrow keys stay free for the player.
 
 import { button, make } from "./dom.js";
 

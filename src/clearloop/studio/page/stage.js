@@ -1,4 +1,4 @@
-// One side of the simulation: its picture, the time kept up, a word when there is something to say, a trace.
+// One side of the simulation: its picture, the time without failure, a message over the picture, and a trace.
 
 import { make, put } from "./dom.js";
 import { drawBars } from "./drawing_bars.js";
@@ -9,7 +9,7 @@ import { Trace } from "./trace.js";
 
 const DRAWINGS = { cartpole: drawCartpole, pendulum: drawPendulum, bars: drawBars };
 
-// What ended an attempt, as far as the limits say.
+// The reason for a failure, as far as the limits tell.
 export const reason = (task, side) => {
   const truth = (name) => side.state[task.pose?.[name] ?? name];
   const out = task.states.find(({ name, limits }) =>
@@ -29,7 +29,7 @@ export class Stage {
     this.colour = colour;
     this.canvas = make("canvas", { role: "img", "aria-label": label });
     this.trace = new Trace(colour);
-    this.seconds = make("output", { "aria-label": "seconds kept up", "aria-live": "off" }, "0.0");
+    this.seconds = make("output", { "aria-label": "seconds without failure", "aria-live": "off" }, "0.0");
     this.note = make("span", { class: "beside" });
     this.word = make("p", { class: "word", hidden: true });
     this.element = make("div", { class: `stage ${colour}` },
@@ -58,12 +58,12 @@ export class Stage {
     this.word.hidden = !text;
   }
 
-  // A side as the server sent it.
+  // Takes a side as the server sent it.
   take(frame, side) {
     this.trace.push(frame, side);
   }
 
-  // A side as it is between two frames.
+  // Draws a side as it is between two frames.
   draw(side, setpoint) {
     const { width, height } = this.#size, palette = colours();
     if (!width) return;

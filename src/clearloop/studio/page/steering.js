@@ -1,4 +1,4 @@
-// What the hand does, on its way to the first side: said when it changes.
+// Sends the player's input to the first side when it changes.
 
 export class Steering {
   #said = 0;
@@ -7,7 +7,7 @@ export class Steering {
     this.studio = studio;
   }
 
-  // Once for each drawn frame; returns the share of the force, -1 to 1.
+  // Called once for each drawn frame; returns the input, from -1 to 1.
   steer(share = this.studio.hand.share()) {
     if (!this.studio.task.playable) return 0;
     const [action] = this.studio.task.actions;

@@ -1,4 +1,4 @@
-// Small things that every drawing needs.
+// Shapes and numbers that every drawing needs.
 
 export const arrow = (context, x, y, dx, dy, colour, width = 4) => {
   const length = Math.hypot(dx, dy);
@@ -52,7 +52,7 @@ export const label = (context, text, x, y, colour, { align = "center", bold = fa
   context.fillText(text, x, y);
 };
 
-// A number of about three digits that does not dance: always one width for one size.
+// A number of about three digits, with the same number of decimal places for the same size.
 export const figure = (value) => {
   const size = Math.abs(value);
   const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;

@@ -1,4 +1,4 @@
-// Four tabs; the address says which one is open and with what: #watch?a=published/lqr
+// The four tabs. The address names the open one and its contents: #watch?a=published/lqr
 
 export class Tabs {
   panels;
@@ -29,7 +29,7 @@ export class Tabs {
     else location.hash = hash;
   }
 
-  // The address of what is seen now, without a step in the browser's history.
+  // Changes the address without a new entry in the browser's history.
   remember(query) {
     const text = new URLSearchParams(query).toString();
     history.replaceState(null, "", text ? `#${this.open}?${text}` : `#${this.open}`);

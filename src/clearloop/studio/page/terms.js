@@ -1,16 +1,16 @@
-// An equation at work: each term is a bar that starts where the one above ended; the last is what is applied.
+// The terms of an action as bars: each bar starts where the one above ended; the last is the applied action.
 
 import { make, put } from "./dom.js";
 import { figure, withUnit } from "./strokes.js";
 
-const SHRINK = 0.985; // of the scale, for each frame in which less room is needed
-const ROOM = 1.08; // beyond the longest bar
+const SHRINK = 0.985; // factor of the scale at each frame that needs less room
+const ROOM = 1.08; // length of the scale, in lengths of the longest bar
 
 // The bars of one action, on one scale.
 class Sum {
   #rows;
   #total;
-  #beyond = make("span", { class: "bar beyond" }); // what the limits take away
+  #beyond = make("span", { class: "bar beyond" }); // the part that the limits cut off
   #room = [0, 0]; // below and above zero
 
   constructor(action, texts) {
@@ -79,7 +79,7 @@ export class Terms {
     this.#arranged = null;
   }
 
-  // With one frame of one side. The terms are known once the controller has acted.
+  // Takes one frame of one side. The terms are known once the controller has acted.
   update(side, actions) {
     const parts = actions.map(({ name }) => side.terms.filter((term) => (term.action ?? name) === name));
     const key = JSON.stringify(parts.map((terms) => terms.map((term) => term.text)));

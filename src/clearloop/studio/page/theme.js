@@ -1,4 +1,4 @@
-// The colours of style.css, for what is drawn on a canvas.
+// The colours of style.css, for drawings on a canvas.
 
 const NAMES = ["ink", "soft", "line", "paper", "wash", "floor", "first", "second", "force", "goal", "metal"];
 const dark = matchMedia("(prefers-color-scheme: dark)");

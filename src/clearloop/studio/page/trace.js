@@ -1,11 +1,11 @@
-// The last seconds as lines: what the plant did, and what was done to it. Each in its own range.
+// The last seconds of states and action as lines, each in its own range.
 
 import { make } from "./dom.js";
 import { label, line } from "./strokes.js";
 import { colours } from "./theme.js";
 
 const STEPS = 320;
-const MOST_LINES = 2; // of states; more cannot be told apart at a glance
+const MOST_LINES = 2; // states; more lines cannot be told apart at a glance
 const EDGE = 8, LEGEND = 18; // px
 
 const share = ([low, high], value) => Math.max(-0.03, Math.min(1.03, (value - low) / (high - low)));
@@ -29,7 +29,7 @@ export class Trace {
     this.#drawn = "";
   }
 
-  // Nothing is done to what has failed.
+  // After a failure, the trace stands still.
   push({ t, episode }, side) {
     const last = this.#points.at(-1);
     if (last?.t === t || (side.failed && last?.failed)) return;

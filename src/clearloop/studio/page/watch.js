@@ -1,4 +1,4 @@
-// Controllers drive: one, or two side by side from the same start with the same disturbances.
+// The tab Watch: one controller drives, or two side by side from the same start with the same disturbances.
 
 import * as api from "./api.js";
 import { button, choices, counted, make, put } from "./dom.js";
@@ -11,8 +11,8 @@ import { Steering } from "./steering.js";
 import { Terms } from "./terms.js";
 import { calm } from "./theme.js";
 
-const PUSH = 0.5; // of the strongest
-const THINKING = "Each bar starts where the one above ended. The last one is what is applied, after the limits.";
+const PUSH = 0.5; // share of the strongest push
+const THINKING = "Each bar is a term and starts where the one above ended. The last bar is the applied action, after the limits.";
 const YOU = { id: "hand", title: "you, with the arrow keys or a game pad", source: "by hand", formula: "" };
 const COLOURS = ["first", "second"];
 
@@ -51,8 +51,8 @@ export class Watch {
           button("Push ▶", () => this.push(PUSH), { class: "push", title: "Push to the right (→)" })),
         make("div", { class: "group" }, this.speeds.element, this.pauses,
           button("Restart", () => this.restart(), { title: "Restart (N)" }))),
-      make("h2", {}, "What it is doing now"), make("p", { class: "hint" }, THINKING), this.doing,
-      make("h2", {}, "What makes it harder"), this.sensors.element);
+      make("h2", {}, "The action, term by term"), make("p", { class: "hint" }, THINKING), this.doing,
+      make("h2", {}, "Disturbances"), this.sensors.element);
     this.plantless = plantless(studio);
     place.append(this.full, this.empty, this.plantless);
   }
@@ -146,7 +146,7 @@ export class Watch {
     announce(`Pushed to the ${size < 0 ? "left" : "right"}`);
   }
 
-  // A click hits the pole from the side on which it is made.
+  // A click pushes the pole away from the side of the click.
   #hit(stage, event) {
     const { from, to } = stage.body ?? {}, x = event.offsetX;
     const middle = from ? (from[0] + to[0]) / 2 : stage.canvas.clientWidth / 2;

@@ -199,7 +199,7 @@ def test_nothing_fails_with_all_options(precision: Precision) -> None:
         (
             KINDS["linear"].for_task(CARTPOLE),
             ("manual",),
-            "--with manual: this is for a controller of kind 'pid', not 'linear'",
+            "--with manual: this is for a controller of kind 'pid', not of kind 'linear'",
         ),
         (pid(dt=None), ("manual",), "--with manual: the time between two steps is not known: give --task"),
         (pid(limits={}), ("anti-windup",), "--with anti-windup: pump has no limits: give --task"),

@@ -12,13 +12,7 @@ from clearloop.exports.printer import STEP, Names
 from clearloop.exports.spans import Precision
 from clearloop.exports.structured_text.functions import RESERVED, real, st_number
 from clearloop.exports.structured_text.printing import pous
-from clearloop.exports.structured_text.writer import (
-    Declaration,
-    Pou,
-    comment,
-    declared_lines,
-    folded_lines,
-)
+from clearloop.exports.structured_text.units import Declaration, Pou, comment, declared_lines, folded_lines
 from clearloop.verification.vectors import Episode, Expectation
 
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-ffp-contract=off")

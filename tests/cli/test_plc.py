@@ -14,7 +14,7 @@ PID = (PUBLISHED / "pid.json", "--task", "cartpole")
 def test_structured_text_with_options(run: Run) -> None:
     done = run("export", *PID, "--to", "st", "--with", "manual", "--with", "anti-windup")
     assert done.code == 0
-    assert "With anti-windup, manual." in done.out
+    assert "Options: anti-windup, manual." in done.out
     assert "    manual : BOOL;" in done.out
     assert "rate" not in done.out
     assert done.err == ""

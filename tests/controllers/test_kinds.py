@@ -42,5 +42,5 @@ def test_two_kinds_cannot_have_one_name() -> None:
     class Other(Equation):
         pass
 
-    with pytest.raises(ClearloopError, match="two kinds of controllers that are called 'equation'"):
+    with pytest.raises(ClearloopError, match="two kinds of controllers with the name 'equation'"):
         register(Other)

@@ -231,7 +231,7 @@ def test_the_published_pid_has_all_options() -> None:
     controller = KINDS["pid"].for_task(CARTPOLE)
     assert isinstance(controller, PID)
     text = text_of(controller, DOUBLE, *OPTIONS)
-    assert "With anti-windup, deadband, derivative-filter, manual, rate-limit." in text
+    assert "Options: anti-windup, deadband, derivative-filter, manual, rate-limit." in text
 
 
 def test_names_that_options_take_may_be_taken() -> None:

@@ -1,4 +1,4 @@
-"""The kinds of controllers: a line for each. What a kind can do, its own file says."""
+"""The registry of the kinds of controllers; each kind is defined in a file of its own."""
 
 from importlib.metadata import entry_points
 from typing import TypeVar
@@ -18,21 +18,24 @@ GROUP = "clearloop.controllers"
 C = TypeVar("C", bound=Controller)
 
 KINDS: dict[str, type[Controller]] = {}
-"""By the name that stands as `kind` in a file."""
+"""The classes of controllers by the name that stands as `kind` in a file."""
 
 
 def register(kind: type[C]) -> type[C]:
-    """Make a kind of controller known, so that its files can be read; also as a decorator of its class.
+    """Make a kind of controller known, so that its files can be read; this may decorate the class.
 
     Args:
         kind: A subclass of `Controller`, whose field `kind` has its name as default.
+
+    Returns:
+        The same class.
 
     Raises:
         ClearloopError: If another kind has this name.
     """
     name = str(kind.model_fields["kind"].default)
     if KINDS.setdefault(name, kind) is not kind:
-        raise ClearloopError(f"there are two kinds of controllers that are called {quoted(name)}")
+        raise ClearloopError(f"there are two kinds of controllers with the name {quoted(name)}")
     return kind
 
 
@@ -41,7 +44,11 @@ for _kind in (Equation, Linear, Fuzzy, PID, NetworkController, GreedyQ, Planner)
 
 
 def find_kind(name: str) -> type[Controller]:
-    """A kind of this package, one that was registered, or one that an installed package names."""
+    """Return the class of a kind: one of this package, a registered one, or one of an installed package.
+
+    Raises:
+        ClearloopError: If there is no such kind, or if it cannot be loaded.
+    """
     for point in entry_points(group=GROUP, name=name) if name not in KINDS else ():
         try:
             register(point.load())
@@ -49,5 +56,5 @@ def find_kind(name: str) -> type[Controller]:
             raise ClearloopError(f"kind {quoted(name)}: {point.value} cannot be loaded: {error}") from error
     if name not in KINDS:
         hint = did_you_mean(name, KINDS) or f"; the kinds are: {', '.join(KINDS)}"
-        raise ClearloopError(f"kind: {quoted(name)} is no kind of controller{hint}")
+        raise ClearloopError(f"kind: {quoted(name)} is not a kind of controller{hint}")
     return KINDS[name]

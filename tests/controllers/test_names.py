@@ -102,7 +102,8 @@ UNREADABLE: dict[str, dict[str, Any]] = {
         "kind": "equation", "outputs": {"force": "1"}, "limits": {"force": [1, -1]}},
     "controller: name: expected one line of text, of 1 to 200 characters": {
         "kind": "equation", "name": "\x1b[2J", "outputs": {"force": "1"}},
-    "controller: kind: 'equatoin' is not a kind of controller; did you mean 'equation'?": {"kind": "equatoin"},
+    "controller: kind: 'equatoin' is not a kind of controller; did you mean 'equation'?": {
+        "kind": "equatoin"},
     "controller: missing key 'kind'; the kinds are: equation, linear, fuzzy, pid, network, greedy-q,"
     " planner": {},
 }  # fmt: skip

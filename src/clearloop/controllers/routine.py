@@ -146,7 +146,7 @@ Statement = Let | Store | Sum | Fill | Mean | Layer | Best | Output
 
 @dataclass(frozen=True, kw_only=True)
 class Routine:
-    """What a controller does at every step.
+    """A routine is what a controller does at every step.
 
     Attributes:
         inputs: The states that it reads, then the setpoints.

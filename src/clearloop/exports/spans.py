@@ -84,7 +84,7 @@ class Span(NamedTuple):
 
     @property
     def has_zero(self) -> bool:
-        """Whether 0 lies in the interval."""
+        """True if 0 lies in the interval."""
         return self.low <= 0 <= self.high
 
     @property

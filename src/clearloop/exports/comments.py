@@ -8,7 +8,16 @@ from clearloop.controllers import Controller
 
 WIDTH = 100
 _LONGEST_LINE = 2_000  # characters of one line of words; a formula may have 10,000
-_HARMLESS = (("*/", "* /"), ("/*", "/ *"), ("??", "? ?"), ("\\", "/"))  # in C, `??/` and `\` join lines
+# The backslash comes first, because what replaces it may end a comment. In C, `??/` and `\` join lines; in
+# Python, `coding:` in the first comment sets the encoding of the file.
+_HARMLESS = (
+    ("\\", "/"),
+    ("*/", "* /"),
+    ("/*", "/ *"),
+    ("??", "? ?"),
+    ("coding:", "coding :"),
+    ("coding=", "coding ="),
+)
 
 
 def about(controller: Controller, name: str) -> list[str]:
@@ -21,7 +30,7 @@ def about(controller: Controller, name: str) -> list[str]:
 
 
 def harmless(line: str) -> str:
-    """A line for a comment in any language: nothing in it ends the comment or goes unseen."""
+    """Return a line for a comment in any language: nothing in it ends the comment or is invisible."""
     text = "".join(c if c.isprintable() else "?" for c in line[:_LONGEST_LINE])
     for bad, good in _HARMLESS:
         while bad in text:

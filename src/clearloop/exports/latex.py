@@ -7,7 +7,7 @@ from clearloop.exports.comments import commented, harmless
 from clearloop.exports.printer import ascii_name
 from clearloop.exports.targets import Files, Order, Target
 
-_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_ESCAPES = {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _ESCAPES |= {sign: "\\" + sign for sign in "&%$#_{}"}
 
 

@@ -71,7 +71,7 @@ def test_what_a_step_gains_is_not_given_away() -> None:
 
 
 def test_networks_are_refused() -> None:
-    with pytest.raises(ClearloopError, match="the kind network has no parts that a person reads"):
+    with pytest.raises(ClearloopError, match="kind 'network' cannot be refined"):
         refine(KINDS["network"], distance, Settings())
 
 

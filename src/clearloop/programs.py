@@ -1,4 +1,4 @@
-"""A task's formulas as programs that the engine runs over its frame (`kernels/layout.py`)."""
+"""The formulas of a task as programs that the engine runs over its frame (`kernels/layout.py`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,15 +18,19 @@ from clearloop.kernels.vectors import aligned
 from clearloop.task import Task
 from clearloop.task.plant import one_step_on
 
-# Programs, and where what they read stands in the frame.
-
 
 def lower_programs(
     formulas: Sequence[Expression | None], slot: Callable[[Variable], int], dtype: Any
 ) -> tuple[Any, Any, Any]:
-    """All programs, one after the other: code, operand, and where each starts and the last one ends.
+    """Encode formulas as programs, one after the other.
 
-    Without a formula, a program is empty.
+    Args:
+        formulas: The formulas; None gives an empty program.
+        slot: The function that gives the row of a variable.
+        dtype: The type of the operands.
+
+    Returns:
+        The code, the operands, and where each program starts and the last one ends.
     """
     programs = [formula and encode(_spelled_out(formula), slot) for formula in formulas]
     code = np.concatenate([np.zeros(0, np.int32), *(program.code for program in programs if program)])
@@ -37,7 +41,7 @@ def lower_programs(
 
 
 def _spelled_out(formula: Expression) -> Expression:
-    """`rho.error` as `rho - rho.setpoint`."""
+    """Replace `rho.error` by `rho - rho.setpoint`."""
     errors = {v: _difference(v) for v in variables(formula) if v.part == "error"}
     return substitute(formula, errors)
 
@@ -48,7 +52,14 @@ def _difference(error: Variable) -> Expression:
 
 
 def frame_slot(task: Task, history: int | None = None) -> Callable[[Variable], int]:
-    """Where a variable stands in the frame: a bare state in the next state, `theta[t]` in the present one."""
+    """Return the function that gives the row of a variable in the frame.
+
+    A bare state stands for the next state, `theta[t]` for the present one.
+
+    Args:
+        task: The task, whose states and actions the frame has.
+        history: The number of observations in the frame; by default that of the task.
+    """
     states, actions = task.state_names, task.action_names
     width, lags = len(states) + len(actions), history or task.history
 
@@ -67,11 +78,8 @@ def frame_slot(task: Task, history: int | None = None) -> Callable[[Variable], i
     return slot
 
 
-# How each state comes to its next value.
-
-
 def unbounded(n_states: int) -> NDArray[np.float64]:
-    """[S, 2] states that may become whatever they like."""
+    """Return bounds [S, 2] for states that are not limited, except by what the engine can represent."""
     return np.tile([-STATE_LIMIT, STATE_LIMIT], (n_states, 1))
 
 
@@ -82,16 +90,24 @@ def lower_ways(
     dtype: Any,
     history: int | None,
 ) -> dict[str, Any]:
-    """Of each state, how it comes to its next value, and the program; what is in neither table is driven."""
+    """Encode how each state gets its next value: it is moved, derived or driven by a script.
+
+    Args:
+        task: The task.
+        moved: The formulas of states that a plant or a model moves; None for a model's.
+        derived: The formulas of derived states; states in neither table are driven.
+        dtype: The type of the operands.
+        history: The number of observations in the frame.
+
+    Returns:
+        Fields of `Dynamics`: `ways`, `order`, `code`, `operand` and `spans`.
+    """
     ways = [DERIVED if name in derived else MOVED if name in moved else DRIVEN for name in task.state_names]
     ahead = {name: one_step_on(formula) for name, formula in derived.items()}
     formulas = [ahead.get(name) or moved.get(name) for name in task.state_names]
     code, operand, spans = lower_programs(formulas, frame_slot(task, history), dtype)
     order = np.array([task.state_names.index(name) for name in derived], np.int64)
     return {"ways": np.array(ways), "order": order, "code": code, "operand": operand, "spans": spans}
-
-
-# The states that are computed from others: along the rows of a log, and after a step.
 
 
 def derive_rows(
@@ -103,10 +119,19 @@ def derive_rows(
     first: Ints,
     history: int,
 ) -> Floats:
-    """States [n, S] with the derived ones filled in.
+    """Compute the derived states along the rows of a log.
 
-    `derived`: the formulas, of the task or of its plant. `setpoints`: [n, S]. `first`: [n] the row in which
-    each row's episode begins. `history`: rows that formulas may look back.
+    Args:
+        task: The task.
+        derived: The formulas, of the task or of its plant.
+        states: [n, S] the states.
+        actions: [n, A] the actions; NaN counts as 0.
+        setpoints: [n, S] the setpoints.
+        first: [n] the row in which each row's episode begins.
+        history: The number of rows that formulas may look back.
+
+    Returns:
+        The states [n, S] with the derived ones filled in.
     """
     programs = lower_ways(task, {}, derived, np.float64, history)
     n_states, width = len(task.states), len(task.scope.names)
@@ -131,7 +156,7 @@ def derive_rows(
 
 
 def derive_after(task: Task, frame: Floats) -> None:
-    """Fill in the derived states after a step, in a frame [n, S + H (S + A) + S]."""
+    """Compute the derived states after a step, in place, in a frame [n, S + H (S + A) + S]."""
     programs = lower_ways(task, {}, task.derived, np.float64, task.history)
     n, columns = frame.shape
     code, operand, spans = programs["code"], programs["operand"], programs["spans"]
@@ -142,26 +167,29 @@ def derive_after(task: Task, frame: Floats) -> None:
         frame[:, j] = rows[j] = np.clip(rows[columns], -STATE_LIMIT, STATE_LIMIT)
 
 
-__all__ = ["derive_after", "derive_rows", "frame_slot", "lower_programs", "lower_ways", "unbounded"]
-
-
-# Where what a controller reads stands among the engine's features (`kernels/layout.py`).
-
-
 @dataclass(frozen=True)
 class Features:
-    """For each lag the states and actions of that time, then the states' setpoints."""
+    """The engine's features of a controller (`kernels/layout.py`).
+
+    They are, for each lag, the states and actions of that time, then the setpoints of the states.
+
+    Attributes:
+        states: The names of the states.
+        actions: The names of the actions.
+        history: The number of lags, the present included.
+    """
 
     states: tuple[str, ...]
     actions: tuple[str, ...]
     history: int
-    """Lags, the present included."""
 
     @property
     def count(self) -> int:
+        """The number of features."""
         return len(self.states) + self.history * (len(self.states) + len(self.actions))
 
     def slot(self, variable: Variable) -> int:
+        """Return the number of the feature that a variable stands for."""
         if variable.part == "setpoint":
             return self.count - len(self.states) + self.states.index(variable.name)
         names = (*self.states, *self.actions)

@@ -1,4 +1,4 @@
-"""Simpler controllers that cost no more than allowed: fewer digits, fewer parts. See `docs/refine.md`."""
+"""Refinement: a simpler controller, with fewer digits and parts, at an allowed cost. See `docs/refine.md`."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,15 +20,14 @@ from clearloop.registry import KINDS
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-# The constants of a controller file, wherever they stand, and files with other constants.
-#
-# Constants of the same size change together: of rules that mirror each other, both sides keep doing so.
+# The constants of a controller. Those of the same magnitude change together, so that rules which mirror each
+# other keep doing so.
 
-MOST_DIGITS = 6  # that are tried, before a constant is left as it is
+MOST_DIGITS = 6  # the largest number of digits that is tried before a constant is left as it is
 
 
 def sizes(controller: Controller) -> tuple[float, ...]:
-    """Of all constants, in the order of the file."""
+    """Return the magnitudes of all constants that are not 0, in the order of the file."""
     found: dict[float, None] = {}
 
     def look(value: float) -> float:
@@ -40,31 +39,30 @@ def sizes(controller: Controller) -> tuple[float, ...]:
 
 
 def digits_of(value: float) -> int:
-    """Significant ones, of the shortest text that means this value."""
+    """Return the number of significant digits of the shortest text that means this value."""
     mantissa = f"{value!r}".lower().partition("e")[0]
     return len(mantissa.replace(".", "").strip("-0")) or 1
 
 
 def with_size(controller: Controller, old: float, new: float) -> Controller:
+    """Return the controller with the constants of magnitude `old` changed to `new`; signs stay."""
     return controller.with_constants(lambda value: math.copysign(new, value) if abs(value) == old else value)
 
 
 def short(value: float) -> str:
-    """For people: at most as many digits as are tried."""
+    """Return a number for people, with at most as many digits as are tried."""
     return f"{value:.{MOST_DIGITS}g}"
 
 
-# What can be left out of a controller, part by part: each gives a simpler controller of the same kind.
-
-
 class Removal(NamedTuple):
+    """A simpler controller of the same kind, and in words what was changed."""
+
     controller: Controller
     what: str
-    """in words"""
 
 
 def removals(controller: Controller) -> list[Removal]:
-    """All that remain a controller for every action, in the order of the file, none twice."""
+    """Return the controllers with one part less, in the order of the file, without duplicates."""
     found: dict[str, Removal] = {}
     for removal in starmap(Removal, controller.simpler()):
         if removal.controller.complexity < controller.complexity:
@@ -72,24 +70,28 @@ def removals(controller: Controller) -> list[Removal]:
     return list(found.values())
 
 
-# Digits and parts of a controller, taken away one by one: always what costs least, as far as is allowed.
-#
-# All candidates of a step are scored at once. What is allowed is counted from the best that was seen,
-# beginning with the controller as it was given: many small steps cannot add up to more, and what a step
-# gains is not given away by the next.
+# The search takes away digits and parts one by one, always the change that costs least, as long as the
+# penalty stays allowed. All candidates of a step are scored at once. The allowed penalty is counted from the
+# best one so far, beginning with the given controller: many small steps cannot add up to more, and what one
+# step gains is not lost by the next.
 
 Score = Callable[[Sequence[Controller]], Floats]
-"""Penalties [P, N] of controllers, from the same starts."""
+"""A function that gives the penalties [P, N] of P controllers, from the same N starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
+    """The settings of a refinement.
+
+    Attributes:
+        digits: The least number of significant digits that a constant is rounded to.
+        drop: Whether parts may be left out.
+        tolerance: The share of the penalty that all steps together may add.
+    """
+
     digits: int = 2
-    """no constant is rounded to fewer significant ones"""
     drop: bool = False
-    """whether parts may be left out"""
     tolerance: float = 0.01
-    """share of the penalty that all steps together may add"""
 
     def __post_init__(self) -> None:
         if not 1 <= self.digits <= MOST_DIGITS:
@@ -100,29 +102,38 @@ class Settings:
 
 @dataclass(frozen=True)
 class Step:
+    """A step of a refinement: in words what was changed, then the penalty and the complexity after it."""
+
     what: str
-    """in words"""
     penalty: float
-    """after it"""
     complexity: int
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
+    """A simpler controller, and what each step towards it cost.
+
+    Attributes:
+        controller: The simpler controller.
+        before: The penalty of the given controller.
+        steps: The steps in their order.
+        extra: The additional penalty of the simpler controller, mean over the starts.
+        extra_error: The standard error of `extra`; both controllers run from the same starts.
+    """
+
     controller: Controller
     before: float
-    """the penalty of what was given"""
     steps: tuple[Step, ...]
     extra: float
-    """what the refined one costs more, mean over the starts"""
     extra_error: float
-    """its standard error: the starts are paired"""
 
     @property
     def after(self) -> float:
+        """The penalty of the simpler controller."""
         return self.before + self.extra
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the penalties and the steps as plain data."""
         return {
             "before": self.before,
             "after": self.after,
@@ -132,12 +143,24 @@ class Refinement:
 
 
 def refine(controller: Controller, score: Score, settings: Settings) -> Refinement:
-    """Parts first, because what is left out need not be rounded."""
+    """Simplify a controller: leave out parts, then round constants.
+
+    Args:
+        controller: The controller.
+        score: The function that gives penalties.
+        settings: What is allowed.
+
+    Returns:
+        The simpler controller and the steps towards it.
+
+    Raises:
+        ClearloopError: If the controller is of a kind that a person does not read.
+    """
     if not controller.readable:
         others = ", ".join(name for name, kind in KINDS.items() if kind.readable)
         raise ClearloopError(
-            f"a controller of the kind {controller.kind} has no parts that a person reads;"
-            f" the kinds that have are: {others}"
+            f"a controller of kind '{controller.kind}' cannot be refined, because a person cannot read it;"
+            f" these kinds can be refined: {others}"
         )
     search = _Search(controller, score, settings.tolerance)
     if settings.drop:
@@ -150,12 +173,12 @@ def refine(controller: Controller, score: Score, settings: Settings) -> Refineme
 
 
 def _rounded(controller: Controller, digits: int) -> list[Removal]:
-    """Each constant that has more digits, alone."""
+    """Return controllers in which one constant that has more digits is rounded."""
     changes = [(size, significant(size, digits)) for size in sizes(controller) if digits_of(size) > digits]
     return [
         Removal(with_size(controller, size, new), f"{short(size)} becomes {short(new)}")
         for size, new in changes
-        if new  # nothing is rounded away
+        if new  # no constant is rounded to 0
     ]
 
 
@@ -167,7 +190,10 @@ class _Search:
         self._steps: list[Step] = []
 
     def take(self, candidates: Sequence[Removal]) -> bool:
-        """The cheapest, if it is allowed; of equally cheap ones the simplest, then the first."""
+        """Take the candidate with the least penalty if that is allowed, and return whether one was taken.
+
+        Of equal ones the simplest is taken, then the first.
+        """
         if not candidates:
             return False
         scores = self._score([candidate.controller for candidate in candidates])
@@ -189,25 +215,26 @@ class _Search:
         )
 
 
-__all__ = ["Refinement", "Settings", "Step", "refine"]
-
-
-# What controllers of one kind cost, from the same starts on the same models: a population in one call.
-
-
 class Judge:
-    """Penalties on members of a surrogate, in double precision."""
+    """A function that gives the penalties of controllers on the judging members of a surrogate.
+
+    Args:
+        controller: A controller; those that are scored must not look further back.
+        task: The task.
+        surrogate: The model.
+        starts: The N scenarios that all controllers run from.
+    """
 
     def __init__(self, controller: Controller, task: Task, surrogate: Surrogate, starts: Scenarios) -> None:
-        """By the members that judge, for controllers that look back no farther than this one."""
         self.task, self._rows = task, window(task, [controller])
         self._features = Features(task.state_names, task.action_names, self._rows)
         self._system = make_system(task, surrogate, self._rows, surrogate.judge_members)
         self._job = make_job(task, controller, starts, surrogate, self._rows)
 
     def __call__(self, controllers: Sequence[Controller]) -> Floats:
-        """[P, N] of each from each start, means over members. The engine takes those of one shape at once."""
+        """Return the penalties [P, N] of P controllers, mean over members, in double precision."""
         shapes = [tuple(controller.sizes(self._features)) for controller in controllers]
+        # The engine runs controllers of one shape as a population.
         penalties = np.zeros((len(controllers), len(self._job.starts)))
         for shape in dict.fromkeys(shapes):
             places = [place for place, other in enumerate(shapes) if other == shape]

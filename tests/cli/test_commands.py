@@ -185,7 +185,7 @@ def test_show_explains_every_kind_in_80_columns(run: Run, kind: str, tmp_path: P
 
 
 def test_show_speaks_of_setpoints_only_where_they_matter(run: Run, published: Path) -> None:
-    assert "rho stands for its distance from the setpoint 0 m." in run(
+    assert "rho stands for rho - setpoint; the setpoint is 0 m." in run(
         "show", published / "lqr.json", "--task", "cartpole"
     ).out  # fmt: skip
     assert "setpoint" not in run("show", published / "none.json", "--task", "cartpole").out

@@ -116,7 +116,7 @@ ERRORS = {
     SIMULATE + "--start thta=1": "start: 'thta' is not a state of the task; did you mean 'theta'?",
     SIMULATE + "--start theta=1e300": "starts: expected numbers from -1e+12 to 1e+12",
     SIMULATE + "--setpoint theta=1":
-        "setpoint: 'theta' is not a state with a setpoint of the task; there is rho",
+        "setpoint: 'theta' is not a state with a setpoint of the task; the task has rho",
     SIMULATE + "--setpoint rho=1@": "--setpoint rho=1@: " + STEP,
     SIMULATE + "--setpoint rho=1@x": "--setpoint rho=1@x: " + STEP,
     SIMULATE + "--setpoint rho=1@100": "--setpoint rho=1@100: " + STEP,

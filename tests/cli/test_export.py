@@ -79,7 +79,7 @@ def test_a_network_is_for_languages_that_nobody_reads(run: Run, tmp_path: Path) 
     assert run("export", file, "--to", "c").code == 0
     done = run("export", file, "--to", "latex")
     assert done.code == 2
-    assert "networks can be to: c, javascript, python" in done.err
+    assert "export it to one of: c, javascript, python" in done.err
 
 
 def test_verify_says_that_it_is_equal(run: Run, published: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ PID = (PUBLISHED / "pid.json", "--task", "cartpole")
 def test_structured_text_with_options(run: Run) -> None:
     done = run("export", *PID, "--to", "st", "--with", "manual", "--with", "anti-windup")
     assert done.code == 0
-    assert "With anti-windup, manual." in done.out
+    assert "Options: anti-windup, manual." in done.out
     assert "    manual : BOOL;" in done.out
     assert "rate" not in done.out
     assert done.err == ""
@@ -33,11 +33,11 @@ def test_plcopen_in_a_file(run: Run, tmp_path: Path) -> None:
     [
         (
             ("gprl.json", "--to", "st", "--with", "manual"),
-            "this is for a controller of kind 'pid', not 'equation'",
+            "this is for a controller of kind 'pid', not of kind 'equation'",
         ),
         (
             ("pid.json", "--to", "st", "--with", "turbo"),
-            "--with turbo: unknown; there is anti-windup, deadband",
+            "--with turbo: unknown option; st has anti-windup, deadband",
         ),
         (
             ("pid.json", "--to", "c", "--with", "manual"),

@@ -26,13 +26,13 @@ WRONG: dict[str, dict[str, Any]] = {
         "outputs": {"force": {}}},
     "outputs: 'froce' is not an action of the task; did you mean 'force'?": {
         "kind": "equation", "outputs": {"froce": "1"}},
-    "gains: 'u' is not an action of the task; there is force": {
+    "gains: 'u' is not an action of the task; the task has force": {
         "kind": "linear", "gains": {"u": {"theta": 1}}},
     "limits: 'forc' is not an action of the task; did you mean 'force'?": {
         "kind": "equation", "outputs": {"force": "1"}, "limits": {"forc": [0, 1]}},
     "units: 'forc' is not a state or an action of the task; did you mean 'force'?": {
         "kind": "equation", "outputs": {"force": "1"}, "units": {"forc": "N"}},
-    "setpoint: 'theta' is not a state with a setpoint of the task; there is rho": {
+    "setpoint: 'theta' is not a state with a setpoint of the task; the task has rho": {
         "kind": "equation", "outputs": {"force": "1"}, "setpoint": {"theta": 1}},
     "outputs.force: 'theta.setpoint': theta has no setpoint in task 'cartpole'": {
         "kind": "equation", "outputs": {"force": "theta.setpoint"}},

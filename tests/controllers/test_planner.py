@@ -55,12 +55,12 @@ def test_it_explains_itself() -> None:
 
 def test_without_its_model_it_does_not_act() -> None:
     controller = planner()
-    with pytest.raises(ClearloopError, match="planner: it acts with its model only"):
+    with pytest.raises(ClearloopError, match="a planner needs its model to act"):
         controller.act({"theta": 0.1}, controller.reset())
 
 
 def test_it_is_not_for_populations() -> None:
-    with pytest.raises(ClearloopError, match="a planner decides step by step"):
+    with pytest.raises(ClearloopError, match="kind 'planner' cannot be run by the engine"):
         encode([planner()], CARTPOLE, history=1)
 
 
@@ -68,7 +68,7 @@ def test_it_is_not_for_populations() -> None:
     ("old", "new", "message"),
     [
         ('["force"]', "[]", "outputs: "),
-        ('["force"]', '["force", "force"]', "outputs: an action stands twice"),
+        ('["force"]', '["force", "force"]', "outputs: an action is named twice"),
         ('"hold": 4', '"hold": 0', "hold: expected a whole number from 1 to 10,000"),
         ('"hold": 4', '"hold": 4.5', "hold: expected a whole number from 1 to 10,000"),
         ('"hold": 4', '"seed": -1', "seed: expected a whole number from 0"),

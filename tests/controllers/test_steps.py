@@ -81,10 +81,10 @@ def test_wrong_files_are_told_where_and_what(fields: dict[str, Any], expected: s
     ("fields", "expected"),
     [
         ({"limits": {"force": [-5, 4]}}, "steps.force: expected limits that are a whole number of steps"),
-        ({"limits": {"force": [-9, 1]}}, "limits.force: expected whole steps of the task's 2.5"),
+        ({"limits": {"force": [-9, 1]}}, "limits.force: expected a whole multiple of the task's step 2.5"),
         (
             {"limits": {"force": [-5, 5]}, "steps": {"force": 2}},
-            "steps.force: expected whole steps of the task's 2.5",
+            "steps.force: expected a whole multiple of the task's step 2.5",
         ),
         ({"limits": {"forc": [0, 1]}, "steps": {"forc": 1}}, "limits: 'forc' is not an action"),
     ],

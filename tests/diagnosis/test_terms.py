@@ -17,7 +17,7 @@ def experience() -> Experience:
 def test_slopes_are_those_where_the_loop_rests(experience: Experience) -> None:
     slopes = experience.slopes(parse("3*theta*theta + 2*tanh(rho) + rho.setpoint*rho_dot"))
     assert slopes[Variable("theta")] == pytest.approx(0.6, rel=1e-6)
-    assert slopes[Variable("rho")] == pytest.approx(2.0, rel=1e-6)  # rho stands for its distance
+    assert slopes[Variable("rho")] == pytest.approx(2.0, rel=1e-6)  # rho stands for rho - setpoint
     assert slopes[Variable("rho_dot")] == pytest.approx(0.5, rel=1e-6)
 
 

@@ -8,7 +8,7 @@ import sys
 
 from clearloop.exports.spans import DOUBLE
 from clearloop.exports.structured_text.printing import pous
-from clearloop.exports.structured_text.writer import pou_text
+from clearloop.exports.structured_text.units import pou_text
 from tests.exports.test_blark import accepted
 from tests.exports.test_random import cases
 from tests.exports.test_structured_text_random import READABLE

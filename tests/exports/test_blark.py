@@ -9,7 +9,7 @@ from clearloop.controllers import Controller, from_json
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
 from clearloop.exports.structured_text.functions import HELPER_TEMPLATES
 from clearloop.exports.structured_text.printing import OPTIONS, functions, pous, structured_text
-from clearloop.exports.structured_text.writer import pou_text
+from clearloop.exports.structured_text.units import pou_text
 from clearloop.verification.st import StructuredTextError, parse_st
 from clearloop.verification.testbench import CallRows, bench_program
 

@@ -78,6 +78,6 @@ def test_words_of_people_are_escaped() -> None:
 @pytest.mark.parametrize("kind", ["network", "greedy-q"])
 def test_networks_are_not_for_reading(kind: str) -> None:
     with pytest.raises(
-        ClearloopError, match=f"kind '{kind}' cannot be exported to latex; networks can be to: c"
+        ClearloopError, match=f"kind '{kind}' cannot be exported to latex; export it to one of: c"
     ):
         export(KINDS[kind], to="latex")

@@ -214,7 +214,7 @@ def test_words_of_people_stay_in_their_comments() -> None:
 
 @pytest.mark.parametrize("kind", ["network", "greedy-q"])
 def test_networks_are_refused(kind: str) -> None:
-    with pytest.raises(ClearloopError, match="export a network to c, javascript or python"):
+    with pytest.raises(ClearloopError, match="cannot express a network: export it to c, javascript"):
         text_of(KINDS[kind])
 
 

@@ -199,7 +199,7 @@ def test_nothing_fails_with_all_options(precision: Precision) -> None:
         (
             KINDS["linear"].for_task(CARTPOLE),
             ("manual",),
-            "--with manual: this is for a controller of kind 'pid', not 'linear'",
+            "--with manual: this is for a controller of kind 'pid', not of kind 'linear'",
         ),
         (pid(dt=None), ("manual",), "--with manual: the time between two steps is not known: give --task"),
         (pid(limits={}), ("anti-windup",), "--with anti-windup: pump has no limits: give --task"),
@@ -231,7 +231,7 @@ def test_the_published_pid_has_all_options() -> None:
     controller = KINDS["pid"].for_task(CARTPOLE)
     assert isinstance(controller, PID)
     text = text_of(controller, DOUBLE, *OPTIONS)
-    assert "With anti-windup, deadband, derivative-filter, manual, rate-limit." in text
+    assert "Options: anti-windup, deadband, derivative-filter, manual, rate-limit." in text
 
 
 def test_names_that_options_take_may_be_taken() -> None:

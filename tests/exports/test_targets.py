@@ -69,7 +69,7 @@ def test_exported_python_refuses_what_is_no_number() -> None:
 @pytest.mark.parametrize(
     ("to", "message"),
     [
-        ("st", "--with turbo: unknown; there is anti-windup, deadband"),
+        ("st", "--with turbo: unknown option; st has anti-windup, deadband"),
         ("c", "--with turbo: c has no options: export to st, plcopen"),
     ],
 )

@@ -118,9 +118,9 @@ def environment(name: str) -> str:
 WRONG = {
     "gymnasium 'Pendulm-v1': Environment `Pendulm` doesn't exist": environment("Pendulm-v1"),
     "gymnasium 'no_such:Foo-v0': No module named 'no_such'": environment("no_such:Foo-v0"),
-    r"Pendulum-v1 has an observation of shape \(3,\), \[states\] has 2":
+    r"Pendulum-v1 has an observation of shape \(3,\), but \[states\] has 2":
         environment("Pendulum-v1").replace("\nsine = {}", ""),
-    r"CartPole-v1 has an action of shape \(\), \[actions\] has 1":
+    r"CartPole-v1 has an action of shape \(\), but \[actions\] has 1":
         environment("CartPole-v1").replace("\nsine = {}", "\nsine = {}\nmore = {}"),
 }  # fmt: skip
 

@@ -174,5 +174,5 @@ def test_a_tool_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_does_not_run_cannot_be_verified(tmp_path: Path) -> None:
-    with pytest.raises(ClearloopError, match="--to latex: LaTeX does not say how its code is run"):
+    with pytest.raises(ClearloopError, match="--to latex: LaTeX has no verifier"):
         judged(KINDS["equation"], tmp_path, "latex")

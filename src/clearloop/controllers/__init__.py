@@ -1,4 +1,4 @@
-"""Controllers: observation history → action. Each kind says itself how it acts, is exported, and looks."""
+"""Controllers map the history of observations to actions; a kind defines how it acts and is exported."""
 
 from clearloop.controllers.controller import Controller
 from clearloop.controllers.encoding import encode

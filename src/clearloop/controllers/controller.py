@@ -1,4 +1,4 @@
-"""What all controllers have in common: the fields of their files, limits, setpoints and memory."""
+"""The base class of all controllers: the fields of their files, limits, setpoints and one step of control."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -38,17 +38,27 @@ from clearloop.task.tables import (
     whole,
 )
 
-# The formulas and names that stand in a controller file, and what is said about those that make no sense.
-
 Known = tuple[str, ...] | None
-"""The names that there are; None where no task has said so yet."""
+"""The names that a task defines; None if there is no task yet."""
 
-# A controller in plain Python reads its formulas at every step.
+# A controller in plain Python reads its formulas at every step, so parsed ones are kept.
 _parse = lru_cache(maxsize=4096)(parse)
 
 
 def read_formula(text: str, place: str = "", known: Known = None) -> Expression:
-    """`place`: where it stands in the file."""
+    """Parse a formula of a controller file.
+
+    Args:
+        text: The formula.
+        place: Where it stands in the file, for the error message.
+        known: The names that it may use.
+
+    Returns:
+        The formula as a tree.
+
+    Raises:
+        ClearloopError: If it is no formula, or uses another name.
+    """
     try:
         return _parse(text, known)
     except FormulaError as error:
@@ -56,7 +66,7 @@ def read_formula(text: str, place: str = "", known: Known = None) -> Expression:
 
 
 def read_variable(text: str, place: str = "", known: Known = None) -> Variable:
-    """A name, perhaps with a lag, as it stands in gains, premises and inputs."""
+    """Parse a name, perhaps with a lag, as it stands in gains, premises and inputs; see `read_formula`."""
     variable = read_formula(text, place, known)
     if not isinstance(variable, Variable):
         raise ClearloopError(f"{place}: expected a name such as theta or theta[t-2], found {quoted(text)}")
@@ -64,15 +74,22 @@ def read_variable(text: str, place: str = "", known: Known = None) -> Variable:
 
 
 def check_names(place: str, names: Collection[str], what: str, known: Collection[str]) -> None:
-    """Refuse names that a task does not have as `what`."""
+    """Raise a `ClearloopError` for names that a task does not define.
+
+    Args:
+        place: Where the names stand in the file.
+        names: The names.
+        what: What they should name, such as "an action".
+        known: The names that the task defines for it.
+    """
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there is {', '.join(known) or 'none'}"
+            hint = did_you_mean(name, known) or f"; the task has {', '.join(known) or 'none'}"
             raise ClearloopError(f"{place}: {quoted(name)} is not {what} of the task{hint}")
 
 
 def needed_formulas(task: Task, read_names: set[str]) -> dict[str, str]:
-    """Of the derived states that are read, and of those that these are derived from; in their order."""
+    """Return the formulas of the derived states that are read, directly or by other derived states."""
     needed = set(read_names)
     for name in reversed(task.derived):
         if name in needed:
@@ -80,32 +97,38 @@ def needed_formulas(task: Task, read_names: set[str]) -> dict[str, str]:
     return {name: to_text(formula) for name, formula in task.derived.items() if name in needed}
 
 
-# What a controller may choose for an action: limits, and for some actions only whole steps between them.
-
-
 class Range(NamedTuple):
+    """The values that a controller may choose for an action.
+
+    Attributes:
+        low: The lower limit.
+        high: The upper limit.
+        step: The distance between neighbouring values; None: every value between the limits is allowed.
+    """
+
     low: float
     high: float
     step: float | None
-    """None: any value will do"""
 
     @property
     def parts(self) -> int:
-        """Steps from limit to limit (`task/tables.py`); 0: any value will do."""
+        """The number of steps from limit to limit (`task/tables.py`); 0: every value is allowed."""
         return (self.step and whole(self.high - self.low, self.step)) or 0
 
     def limited(self, value: float) -> float:
+        """Return the allowed value that is nearest to `value`."""
         value = min(max(value, self.low), self.high)
         return to_level(value, self.low, self.high, self.parts) if self.step else value
 
     def checked(self, name: str) -> "Range":
-        """Itself, if it is a whole number of steps."""
+        """Return this range, or raise a `ClearloopError` if it is not a whole number of steps wide."""
         if self.step and not self.parts:
             what = f"expected limits that are a whole number of steps apart, not {self.low:g} … {self.high:g}"
             raise ClearloopError(f"steps.{name}: {what}")
         return self
 
     def words(self, unit: str) -> str:
+        """Return the range in words; `unit` begins with a space."""
         if self.parts == 1:
             return f"{self.low:g} or {self.high:g}{unit}"
         step = f" in steps of {self.step:g}" if self.step else ""
@@ -113,7 +136,17 @@ class Range(NamedTuple):
 
 
 def common(name: str, limits: tuple[float, float] | None, step: float | None, action: Action) -> Range:
-    """What a controller wants to choose of what the plant can do; it may leave that to the plant."""
+    """Return the range that both a controller file and a task allow for an action.
+
+    Args:
+        name: The action.
+        limits: The limits of the file; None leaves them to the task.
+        step: The step of the file; None leaves it to the task.
+        action: The action of the task.
+
+    Raises:
+        ClearloopError: If the two do not fit together.
+    """
     low, high = action.limits
     least, most = limits or action.limits
     if not max(low, least) < min(high, most):
@@ -122,11 +155,13 @@ def common(name: str, limits: tuple[float, float] | None, step: float | None, ac
     if action.step:
         for place, distance in (("steps", found.step), ("limits", found.low - low)):
             if distance and not whole(distance, action.step):
-                raise ClearloopError(f"{place}.{name}: expected whole steps of the task's {action.step:g}")
+                raise ClearloopError(
+                    f"{place}.{name}: expected a whole multiple of the task's step {action.step:g}"
+                )
     return found
 
 
-LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"  # text without control characters, which a terminal would obey
+LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"  # one line without control characters, which a terminal would execute
 
 Line = Annotated[
     str,
@@ -140,7 +175,7 @@ Unit = Annotated[
     Field(max_length=40, pattern=LINE),
     expecting("one line of text, of at most 40 characters"),
 ]
-# As large as what is read may be: no product of the two, and no sum of such products, overflows.
+# Coefficients have the limits of what is read: no product of the two, and no sum of such products, overflows.
 Coefficient = Annotated[
     float,
     Strict(),
@@ -150,11 +185,24 @@ Coefficient = Annotated[
 
 
 class Controller(Table):
-    """A controller file. A subclass is a kind of controller; `kinds.py` lists them.
+    """A controller as its file describes it. A subclass is a kind of controller; `kinds.py` lists them.
 
-    A kind says what is between observation and action. What the rest of the package asks of a controller is
-    a method here, with a default for kinds that have nothing to say: no formula, no terms, no rules. A kind
-    whose actions are formulas gets all of it from `FormulaController` in `equation.py`.
+    A kind defines how actions follow from observations. Everything that the rest of the package asks of a
+    controller is a method here, with a default for kinds that have no formula, no terms or no rules. A kind
+    whose actions are formulas inherits all of it from `FormulaController` in `equation.py`.
+
+    Attributes:
+        clearloop: The version of the file format.
+        kind: The name of the kind, such as "equation" or "pid".
+        name: A title for people.
+        task: The name of the task that the controller was made for.
+        setpoint: Constant setpoints of states.
+        follows: States whose setpoint comes with every observation, with the name of its column in the log.
+        limits: The lower and upper limit of each action.
+        steps: For actions that take only some values, the distance between these, from the lower limit on.
+        derived: The formulas of states that the controller computes itself where an observation lacks them.
+        units: The units of states and actions.
+        dt: The time between two steps, in seconds.
     """
 
     clearloop: Literal[1] = 1
@@ -163,146 +211,147 @@ class Controller(Table):
     task: Line | None = None
     setpoint: dict[str, Coefficient] = Field({})
     follows: dict[str, Line] = Field({})
-    """States whose setpoint comes with every observation, and what the log called it."""
     limits: dict[str, Limits] = Field({})
     steps: dict[str, Positive] = Field({})
-    """Of actions that take only some values, so far apart, from the lower limit on."""
     derived: dict[str, Formula] = Field({})
-    """Formulas of states that it computes itself, where an observation does not show them."""
     units: dict[str, Unit] = Field({})
     dt: Positive | None = None
 
     chosen_in: ClassVar[str] = "outputs"
     """The table of the file whose keys are actions."""
     readable: ClassVar[bool] = True
-    """Whether a person can take it in."""
+    """Whether a person can read and understand it."""
     policy: ClassVar[int | None] = None
-    """How the engine runs it: a constant of `kernels/layout.py`; None: it cannot be one of a population."""
+    """The constant of `kernels/layout.py` by which the engine runs it; None: the engine cannot run it."""
     plans: ClassVar[bool] = False
-    """Whether it searches anew at every step, on a model; that is too slow for much of what others do."""
+    """Whether it plans on a model at every step, which is too slow for much of what other kinds can do."""
     windowed: ClassVar[bool] = True
-    """Whether its action follows from the engine's window alone. If not, `respond` must take arrays, too."""
+    """Whether its action follows from the engine's window alone. If not, `respond` must accept arrays."""
     exact: ClassVar[bool] = False
-    """Whether its arithmetic is given to the last bit: that of formulas is, in printed order."""
+    """Whether its file defines the arithmetic to the last bit, as a formula does by its printed order."""
     names_mean_errors: ClassVar[bool] = True
-    """Whether the bare name of a state with a setpoint means its distance from that."""
+    """Whether the bare name of a state with a setpoint means the value minus the setpoint."""
 
-    # What it is.
+    # Its contents.
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The actions that it chooses, in the order of its file."""
+        """The names of the actions that it chooses, in the order of its file."""
         return tuple(getattr(self, self.chosen_in))
 
     @abstractmethod
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
-        """Everything that it reads, with the place in the file where it does.
+        """Yield everything that it reads, each with its place in the file.
 
         Args:
-            known: The names of a task. Others are refused, with a `ClearloopError` that names the place.
+            known: The names of a task. Others raise a `ClearloopError` that names the place.
         """
 
     @property
     @abstractmethod
     def complexity(self) -> int:
-        """How hard it is to read: by and large, the numbers, names and operations."""
+        """A measure of how hard it is to read: roughly, the count of its numbers, names and operations."""
 
     @property
     @abstractmethod
     def summary(self) -> str:
-        """The whole controller in one line, or what it is."""
+        """The whole controller in one line, or a description of it."""
 
     @abstractmethod
     def words(self) -> Iterator[str]:
-        """The controller explained, line by line."""
+        """Yield the lines of an explanation of the controller."""
 
     @property
     def history(self) -> int:
-        """Observations that the engine must keep for it, the present one included."""
+        """The number of observations that the engine must keep for it, the present one included."""
         return 1 + max((variable.lag or 0 for _, variable in self.variables()), default=0)
 
-    # How it acts: in plain Python, in the engine, and in the languages of controllers.
+    # Its behaviour: in plain Python, in the engine, and in exports.
 
     @abstractmethod
     def respond(self, memory: Memory) -> dict[str, float]:
-        """The actions before they are limited."""
+        """Return the actions before they are limited."""
 
     @property
     def depth(self) -> int:
-        """Observations that `respond` looks at, the present one included."""
+        """The number of observations that `respond` looks at, the present one included."""
         return self.history
 
     def reset(self) -> Memory:
-        """A memory for a new episode."""
+        """Return the memory of a new episode."""
         return Memory(self.depth, self.actions)
 
     def numbers(self, features: Features) -> list[float]:  # noqa: ARG002
-        """What distinguishes it in a population of its kind, in the order of `kernels/policies.py`."""
+        """Return the numbers that may differ within a population, in the order of `kernels/policies.py`."""
         return []
 
     def sizes(self, features: Features) -> list[int]:  # noqa: ARG002
-        """Counts that a population of its kind must share."""
+        """Return the counts that all controllers of a population must share."""
         return []
 
     def programs(self, features: Features) -> list[Program]:  # noqa: ARG002
-        """One for each action of `features`, for kinds that the engine runs as programs."""
+        """Return a program for each action of `features`, for kinds that the engine runs as programs."""
         return []
 
     def lower(self, scope: Scope) -> dict[str, Expression]:  # noqa: ARG002
-        """The actions before they are limited, as a routine computes them; the scope takes what they need."""
-        raise ClearloopError(f"a controller of kind '{self.kind}' cannot be lowered")
+        """Return the actions before they are limited, as formulas of a routine.
 
-    # How it looks.
+        Args:
+            scope: Collects the statements, inputs and past values that the formulas need.
+        """
+        raise ClearloopError(f"a controller of kind '{self.kind}' cannot be exported")
+
+    # Its appearance.
 
     def equations(self) -> tuple[Pieces, ...]:
-        """One for each action, and what is common to them; none for kinds that no formula can show."""
+        """Return an equation for each action, and those that they share; none if no formula can show it."""
         return ()
 
     def latex_rows(self) -> Iterator[str]:
-        """The body of its LaTeX export: by default its equations, one below the other."""
+        """Yield the body of its LaTeX export: by default its equations, one below the other."""
         rows = [(left.latex.removesuffix(" ="), right) for left, *right in self.equations()]
         if rows:
             yield aligned((left, " ".join(piece.latex for piece in right)) for left, right in rows)
 
     def parts(self, action: str) -> Iterator[Part]:  # noqa: ARG002
-        """What adds up to an action, or what decides about it, part by part."""
+        """Yield the parts that add up to an action or decide about it."""
         yield Note("", self.summary)
 
     def summands(self) -> Iterator[Summand]:
-        """What adds up to the actions before they are limited; nothing for kinds that are no sums."""
+        """Yield the terms that add up to the actions before these are limited, for kinds that are sums."""
         return iter(())
 
     def loops(self) -> Iterator[FeedbackLoop]:
-        """Those of a PID."""
+        """Yield the loops of a PID."""
         return iter(())
 
     def rules(self) -> Iterator[DrawnRule]:
-        """Those of a rule base."""
+        """Yield the rules of a rule base."""
         return iter(())
 
-    # How it becomes simpler.
+    # Simpler versions of it.
 
     def with_constants(self, change: Callable[[float], float]) -> Self:
-        """The same controller with each constant changed; names, windows and limits stay."""
+        """Return the same controller with each constant changed; names, windows and limits stay."""
         table = self.model_dump(mode="python", by_alias=True)
         table[self.chosen_in] = _changed(table[self.chosen_in], change)
         return self.model_validate(table)
 
     def simpler(self) -> Iterator[tuple[Self, str]]:
-        """Controllers with one part less, and in words what was left out."""
+        """Yield controllers with one part less, each with a description of what was left out."""
         return iter(())
 
     def _with_output(self, action: str, output: Any) -> Self:
-        """With something else for one action."""
+        """Return the same controller with another entry for one action."""
         changed = {**getattr(self, self.chosen_in), action: output}
         return self.model_copy(update={self.chosen_in: changed})
 
     def beside(self, file: str | Path) -> Self:  # noqa: ARG002
-        """The same controller, which finds what its file refers to from the folder of that file."""
+        """Return the same controller, which finds the files that it refers to from the folder of `file`."""
         return self
 
     @model_validator(mode="after")
-    def _reads_what_is_there(self) -> Self:
+    def _has_valid_names_and_steps(self) -> Self:
         for name in self.actions:
             if not is_name(name):
                 raise ClearloopError(f"{self.chosen_in}: {quoted(name)} cannot be the name of an action")
@@ -319,14 +368,26 @@ class Controller(Table):
                 raise ClearloopError(f"{place}: '{variable}' is being chosen; it can be read from [t-1] on")
         for name in self.steps:
             if name not in self.limits:
-                raise ClearloopError(f"steps.{name}: give limits.{name}, too: steps begin at the lower one")
+                raise ClearloopError(f"steps.{name}: give limits.{name}, too: steps begin at the lower limit")
             self.range_of(name).checked(name)
         return self
 
     def act(
         self, observation: Mapping[str, float], memory: Memory, setpoint: Mapping[str, float] | None = None
     ) -> dict[str, float]:
-        """One step in plain Python: what the engine does for whole populations."""
+        """Choose the actions for one step, in plain Python; the engine does the same for whole populations.
+
+        Args:
+            observation: The values of the states, in their units.
+            memory: The memory of this episode, from `reset()`; it is changed.
+            setpoint: The setpoints of this step, by state; others are those of the file.
+
+        Returns:
+            The actions by name, within their limits.
+
+        Raises:
+            ClearloopError: If a state or a setpoint is missing, or is not a number.
+        """
         aims = {**self.setpoint, **(setpoint or {})}
         for name in self.follows:
             if name not in aims:
@@ -348,11 +409,15 @@ class Controller(Table):
         return self.range_of(name).limited(value) if name in self.limits else value
 
     def range_of(self, name: str) -> Range:
-        """Of an action with limits."""
+        """Return the range of an action that has limits."""
         return Range(*self.limits[name], self.steps.get(name))
 
     def for_task(self, task: Task) -> Self:
-        """The same controller with what its file leaves to the task: limits, units, setpoints, dt."""
+        """Return the same controller with what its file leaves to the task: limits, units, setpoints, dt.
+
+        Raises:
+            ClearloopError: If the controller does not suit the task.
+        """
         self._check(task)
         units = {name: state.unit for name, state in task.states.items() if state.unit}
         units |= {name: action.unit for name, action in task.actions.items() if action.unit}
@@ -378,7 +443,7 @@ class Controller(Table):
         return self.model_copy(update=changes)
 
     def _reads(self, task: Task) -> set[str]:  # noqa: ARG002
-        """The names of what it looks at."""
+        """Return the names of the states and actions that it looks at."""
         return {variable.name for _, variable in self.variables()}
 
     def _check(self, task: Task) -> None:
@@ -393,7 +458,7 @@ class Controller(Table):
         for name, text in self.derived.items():
             if read_formula(text, f"derived.{name}") != task.derived[name]:
                 raise ClearloopError(
-                    f"derived.{name}: task '{task.name}' derives it otherwise: {to_text(task.derived[name])}"
+                    f"derived.{name}: task '{task.name}' has another formula: {to_text(task.derived[name])}"
                 )
         for name in task.action_names:
             if name not in self.actions:
@@ -405,11 +470,11 @@ class Controller(Table):
                 )
 
     def unit(self, name: str) -> str:
-        """` N`, or nothing if the unit is not known."""
+        """Return the unit after a space, such as ` N`, or nothing if it is not known."""
         return f" {self.units[name]}" if self.units.get(name) else ""
 
     def limit_words(self) -> Iterator[str]:
-        """Of actions; and what it computes before it chooses them."""
+        """Yield sentences about the limits of actions and the formulas of derived states."""
         for name in self.actions:
             if name in self.limits:
                 yield f"{name} is {self.range_of(name).words(self.unit(name))}."
@@ -417,18 +482,18 @@ class Controller(Table):
             yield f"{name} is computed as {text}."
 
     def setpoint_words(self) -> Iterator[str]:
-        """For kinds in which a bare name means value − setpoint."""
+        """Yield sentences about setpoints, for kinds in which a bare name means value − setpoint."""
         read = {variable.name for _, variable in self.variables() if variable.part != "setpoint"}
         for name, aim in self.setpoint.items():
             if name in read:
-                yield f"{name} stands for its distance from the setpoint {aim:g}{self.unit(name)}."
+                yield f"{name} stands for {name} - setpoint; the setpoint is {aim:g}{self.unit(name)}."
         for name, column in self.follows.items():
             if name in read:
-                yield f"{name} stands for its distance from the setpoint, in the log {quoted(column)}."
+                yield f"{name} stands for {name} - setpoint; the setpoint is {quoted(column)} in the log."
 
 
 def _changed(value: Any, change: Callable[[float], float]) -> Any:
-    """Of tables and lists: every float; whole numbers count something."""
+    """Change every float in tables and lists; whole numbers are counts and stay."""
     if isinstance(value, dict):
         return {key: _changed(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):

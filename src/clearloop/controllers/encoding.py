@@ -1,4 +1,4 @@
-"""Controllers of one kind as a population for the engine."""
+"""The encoding of controllers of one kind as a population for the engine."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,13 +16,16 @@ from clearloop.task import Task
 def encode(
     controllers: Sequence[Controller], task: Task, *, history: int, dtype: Any = np.float64
 ) -> Policies:
-    """What the engine runs.
+    """Encode controllers as a population for the engine.
 
     Args:
-        controllers: One or more of the same kind, shape, limits and steps.
-        task: What they control; it gives what their files leave out.
-        history: Observations in the engine's window; at least what every controller needs.
-        dtype: Of the numbers: double precision, or single for searches.
+        controllers: One or more controllers of the same kind, shape, limits and steps.
+        task: The task, which gives what their files leave out.
+        history: The number of observations in the engine's window; at least what every controller needs.
+        dtype: The type of the numbers: double precision, or single for searches.
+
+    Returns:
+        The population as arrays.
 
     Raises:
         ClearloopError: If they cannot be one population.
@@ -30,7 +33,7 @@ def encode(
     controllers = [controller.for_task(task) for controller in controllers]
     first = controllers[0]
     if first.policy is None:
-        raise ClearloopError(f"a {first.kind} decides step by step: it cannot be one of a population")
+        raise ClearloopError(f"a controller of kind '{first.kind}' cannot be run by the engine")
     features = Features(task.state_names, task.action_names, history)
     sizes = first.sizes(features)
     shape = (first.kind, sizes, first.limits, first.steps)
@@ -53,7 +56,7 @@ def encode(
 
 
 def _joined(population: list[list[Program]]) -> tuple[Any, Any, Any]:
-    """All code, all operands, and where each program starts and the last one ends, [P, A + 1]."""
+    """Return all code, all operands, and where each program starts and the last one ends, [P, A + 1]."""
     flat = [program for programs in population for program in programs]
     lengths = np.array([[len(program.code) for program in programs] for programs in population], np.int64)
     ends = np.cumsum(lengths).reshape(lengths.shape)

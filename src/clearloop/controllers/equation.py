@@ -1,4 +1,4 @@
-"""One formula for each action (sec. 3.7 of the paper), and what all kinds that are formulas share."""
+"""Equations: one formula for each action (sec. 3.7 of the paper), and a base class for kinds of formulas."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -36,14 +36,14 @@ from clearloop.task.tables import Formula
 
 
 class FormulaController(Controller):
-    """A kind that gives a formula for each action. It needs no more: everything else follows from them."""
+    """A kind of controller that has a formula for each action, from which everything else follows."""
 
     policy: ClassVar[int | None] = PROGRAM
     exact: ClassVar[bool] = True
 
     @abstractmethod
     def formula(self, action: str) -> Expression:
-        """What an action is before it is limited. A bare name means value − setpoint."""
+        """Return the formula of an action before it is limited; a bare name in it means value − setpoint."""
 
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:
         for action in self.actions:
@@ -104,7 +104,10 @@ def _value(formula: Expression, memory: Memory) -> float:
 
 
 def past_worth(term: Expression, actions: tuple[str, ...], memory: Memory) -> float:
-    """What a term was when the memory's latest action was chosen: then that was not yet the last one."""
+    """Return the value of a term when the memory's latest action was chosen.
+
+    At that time the action was not yet part of the past, so past actions are one step further back now.
+    """
 
     def read(variable: Variable) -> float:
         if variable.name in actions:
@@ -115,6 +118,8 @@ def past_worth(term: Expression, actions: tuple[str, ...], memory: Memory) -> fl
 
 
 class Equation(FormulaController):
+    """A controller whose file has a formula for each action; `outputs` maps actions to formulas."""
+
     kind: Literal["equation"] = "equation"
     outputs: Annotated[dict[str, Formula], Field(min_length=1)]
 
@@ -147,7 +152,7 @@ def _changed(formula: Expression, change: Callable[[float], float]) -> Expressio
 
 
 def _shorter(formula: Expression) -> Iterator[tuple[Expression, str]]:
-    """Every call gives way to one of its arguments: a sum to a term, a product to a factor, if to a case."""
+    """Yield the formula with one call replaced by one of its arguments, such as a sum by a term."""
     for node in postorder(formula):
         if not isinstance(node, Call):
             continue
@@ -161,7 +166,7 @@ def _shorter(formula: Expression) -> Iterator[tuple[Expression, str]]:
 
 
 def _replaced(formula: Expression, old: Expression, new: Expression) -> Expression:
-    """With one node, which is this very object, replaced."""
+    """Return the formula with one node replaced, which is given by identity, not by equality."""
     if formula is old:
         return new
     if not isinstance(formula, Call):

@@ -1,4 +1,4 @@
-"""Controller files: JSON that people read, edit and sign."""
+"""Controller files: reading and writing the JSON that people read, edit and sign."""
 
 import json
 from collections.abc import Sequence
@@ -17,17 +17,33 @@ LARGEST_FILE = 16 * 1024 * 1024  # bytes; a network with a million weights
 
 
 def load(path: str | Path) -> Controller:
-    """The controller of a file."""
+    """Read a controller from its file.
+
+    Args:
+        path: A JSON file of any kind of controller.
+
+    Returns:
+        The controller.
+
+    Raises:
+        ClearloopError: If the file cannot be read, or is no valid controller; the message names the place.
+    """
     return from_json(read_text(path, LARGEST_FILE), source=str(path)).beside(path)
 
 
 def save(controller: Controller, path: str | Path) -> None:
+    """Write a controller to a file, which appears whole or not at all.
+
+    Args:
+        controller: The controller.
+        path: The JSON file, which is replaced if it exists.
+    """
     with whole_file(path) as file:
         file.write(to_json(controller).encode())
 
 
 def from_json(text: str, *, source: str = "controller") -> Controller:
-    """A controller from the text of its file; `source` says where it came from in messages."""
+    """Return the controller that a JSON text describes; `source` names the text in error messages."""
     try:
         return _of_table(_parse(text))
     except ValidationError as error:
@@ -50,13 +66,13 @@ def _of_table(table: Any) -> Controller:
 
 
 def to_json(controller: Controller) -> str:
-    """Readable JSON: short lists and small tables stand on one line."""
+    """Return a controller as readable JSON, in which short lists and small tables stand on one line."""
     table = controller.model_dump(mode="json", by_alias=True, exclude_none=True)
     return _pretty({key: value for key, value in table.items() if value != {}}) + "\n"
 
 
 def json_path(where: Sequence[str | int]) -> str:
-    """`outputs.force.rules[1].then`."""
+    """Return a place in a file as text, such as `outputs.force.rules[1].then`."""
     text = ""
     for part in where:
         text += f"[{part}]" if isinstance(part, int) else f".{part if part.isidentifier() else quoted(part)}"
@@ -76,7 +92,7 @@ def _parse(text: str) -> Any:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What a person signs must not depend on which of two lines wins."""
+    """Refuse a key that stands twice: what a person signs must not depend on which of two lines counts."""
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
@@ -86,12 +102,12 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int | float:
-    """Python refuses to read thousands of digits as an integer; as a float they are merely too large."""
+    """Read many digits as a float, because Python refuses to read thousands of them as an integer."""
     return int(digits) if len(digits) < 20 else float(digits)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ClearloopError(f"{name} is not a number that a controller may have")
+    raise ClearloopError(f"{name} is not allowed in a controller: give a finite number")
 
 
 def _pretty(value: Any, indent: str = "") -> str:

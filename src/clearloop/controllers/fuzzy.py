@@ -1,4 +1,4 @@
-"""Fuzzy rules with Gaussian membership functions (sec. 3.6 of the paper, Eqs. 14–16)."""
+"""Fuzzy controllers: rules with Gaussian membership functions (sec. 3.6 of the paper, Eqs. 14–16)."""
 
 import math
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from clearloop.numbers import number, quantity, signed
 from clearloop.programs import Features
 from clearloop.task.tables import Table, expecting
 
-# Narrower than this, squares of distances over squares of widths would not fit in single precision.
+# If widths were smaller, squares of distances over squares of widths would overflow in single precision.
 NARROWEST = 1e-6
 Width = Annotated[
     float,
@@ -31,32 +31,40 @@ Width = Annotated[
 
 
 class Membership(Table):
+    """A Gaussian membership function exp(−(x − center)² / (2 width²)), in the unit of its state."""
+
     center: Coefficient
     width: Width
 
 
 class Rule(Table):
+    """A rule: the membership functions of its premise, which are multiplied, and its output."""
+
     premise: Annotated[dict[str, Membership], Field(alias="if", min_length=1)]
     then: Coefficient
 
 
 class RuleBase(Table):
+    """The rules of an action: scale · tanh(alpha · mean output of the rules), Eqs. (15) and (16)."""
+
     scale: Coefficient
     alpha: Coefficient
     rules: Annotated[tuple[Rule, ...], Field(min_length=1, max_length=1000)]
 
     def pull(self, rule: Rule) -> float:
-        """The action where only this rule fits: Eq. (16)."""
+        """Return the action where only this rule applies, Eq. (16)."""
         return self.scale * math.tanh(self.alpha * rule.then)
 
 
 class Fuzzy(Controller):
+    """A controller that chooses each action by fuzzy rules; `outputs` maps actions to rule bases."""
+
     policy: ClassVar[int | None] = FUZZY
     kind: Literal["fuzzy"] = "fuzzy"
     outputs: Annotated[dict[str, RuleBase], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _looks_once(self) -> Self:
+    def _has_no_input_twice(self) -> Self:
         seen = set()
         for place, variable in self.variables():
             # `rho`, `rho[t]` and `rho.error` are the same thing here.
@@ -75,7 +83,7 @@ class Fuzzy(Controller):
 
     @property
     def complexity(self) -> int:
-        """3 for each membership term, 1 for each rule's output, 1 for alpha."""
+        """The complexity: 3 for each membership function, 1 for each rule's output, 1 for alpha."""
         return sum(
             1 + sum(1 + 3 * len(rule.premise) for rule in base.rules) for base in self.outputs.values()
         )
@@ -183,7 +191,7 @@ def _rule_text(rule: Rule) -> str:
     return f"if {premise} then {rule.then:+.3g}"
 
 
-# As a routine.
+# The controller as a routine.
 
 
 def _lowered(action: str, base: RuleBase, scope: Scope) -> Expression:
@@ -197,7 +205,7 @@ def _lowered(action: str, base: RuleBase, scope: Scope) -> Expression:
 
 
 def _fit(name: str, rule: Rule, scope: Scope) -> Expression:
-    """−Σ (x − center)² / (2 width²): the logarithm of the rule's membership."""
+    """Return the logarithm of the rule's membership, −Σ (x − center)² / (2 width²)."""
     terms = []
     for variable, m in _terms(rule):
         square = call("pow", difference(scope.read(variable), m.center), Number(2.0))
@@ -205,7 +213,7 @@ def _fit(name: str, rule: Rule, scope: Scope) -> Expression:
     return scope.let(name, call("neg", scope.total(name, terms)))
 
 
-# As mathematics.
+# The controller as equations.
 
 
 def _equation(action: str, base: RuleBase) -> Pieces:
@@ -228,7 +236,7 @@ _MEMBERSHIP = Piece(
 
 
 def _latex_table(base: RuleBase) -> Iterator[str]:
-    """A row for each rule, a column for each state, with centre ± width of its membership."""
+    """Yield a table with a row for each rule and a column for each state, with centre ± width."""
     states = list(dict.fromkeys(text for rule in base.rules for text in rule.premise))
     columns = [f"${to_latex(read_variable(text))}$" for text in states]
     yield f"\\begin{{tabular}}{{r{'c' * len(states)}r}}\n  \\toprule"
@@ -246,11 +254,11 @@ def _number(value: float) -> str:
     return to_latex(Number(value))
 
 
-# With fewer rules and premises.
+# The controller with fewer rules and premises.
 
 
 def _fewer(rules: tuple[Rule, ...]) -> Iterator[tuple[tuple[Rule, ...], str]]:
-    """From a rule that has a mirror image, the same is taken as from that."""
+    """Yield fewer rules or premises; two rules that mirror each other lose the same."""
     for place, rule in enumerate(rules):
         twin = _mirror(rules, place)
         if twin is not None and twin < place:
@@ -269,7 +277,7 @@ def _without(rule: Rule, name: str) -> Rule:
 
 
 def _mirror(rules: tuple[Rule, ...], place: int) -> int | None:
-    """The other rule that says the same of the negated state and asks for the negated action."""
+    """Return the number of the rule that asks for the negated action in the negated state, if any."""
     mine = rules[place]
     for other, rule in enumerate(rules):
         same = rule.premise.keys() == mine.premise.keys() and all(

@@ -1,4 +1,4 @@
-"""A gain for each state: what LQR designs (sec. 3.1 of the paper)."""
+"""Linear controllers: a gain for each state, as LQR designs them (sec. 3.1 of the paper)."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -21,6 +21,8 @@ Gains = Annotated[dict[str, Coefficient], Field(min_length=1)]
 
 
 class Linear(Controller):
+    """A controller whose actions are weighted sums; `gains` maps actions to the gains of what they read."""
+
     kind: Literal["linear"] = "linear"
     gains: Annotated[dict[str, Gains], Field(min_length=1)]
 
@@ -34,7 +36,7 @@ class Linear(Controller):
 
     @property
     def complexity(self) -> int:
-        """2 for each gain with its variable, 1 for each addition."""
+        """The complexity: 2 for each gain with its variable, 1 for each addition."""
         return sum(3 * len(row) - 1 for row in self.gains.values())
 
     @property
@@ -83,7 +85,7 @@ class Linear(Controller):
         return tuple(self._equation(action) for action in self.gains)
 
     def _equation(self, action: str) -> Pieces:
-        """Term by term, because one tree may have only so many levels."""
+        """Return the equation term by term, because the depth of a tree is limited."""
         terms = [(gain, variable) for variable, gain in self._terms(action) if gain]
         first = Piece.of(times(*terms[0]) if terms else Number(0.0))
         others = [Piece.signed(gain < 0, times(abs(gain), variable)) for gain, variable in terms[1:]]
@@ -117,7 +119,7 @@ class Linear(Controller):
 
 
 def _sum(row: dict[str, float]) -> str:
-    """`38.8*theta - rho`: one text, not one tree, which could have only so many levels."""
+    """Return a sum such as `38.8*theta - rho`, made as text, because the depth of a tree is limited."""
     products = [call("mul", Number(gain), read_variable(name)) for name, gain in row.items()]
     terms = [to_text(simplify(product)) for product in products]
     return " + ".join(term for term in terms if term != "0").replace("+ -", "- ") or "0"

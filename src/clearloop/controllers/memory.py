@@ -1,4 +1,4 @@
-"""What a controller in plain Python remembers of an episode."""
+"""The memory of a controller in plain Python: past observations, setpoints and actions of an episode."""
 
 import math
 from collections import deque
@@ -14,22 +14,25 @@ Values = Mapping[str, float]
 
 
 class Past:
-    """Observations and actions, the latest first, limited as formulas read them.
+    """The past observations and actions, the latest first, limited as formulas read them.
 
-    Before the start: the first observation repeated, past actions 0.
+    Before the start of an episode, the first observation is repeated, and past actions are 0.
+
+    Args:
+        depth: The number of observations and of actions that are kept.
+        actions: The names of the actions.
     """
 
     def __init__(self, depth: int, actions: Sequence[str]) -> None:
-        """`depth`: how many of each are kept; `actions`: their names."""
         self._observations: deque[Values] = deque(maxlen=depth)
         self._actions: deque[Values] = deque([dict.fromkeys(actions, 0.0)] * depth, maxlen=depth)
 
     def acted(self, action: Values) -> None:
-        """Keep what was chosen for the latest observation."""
+        """Keep the action that was chosen for the latest observation."""
         self._actions.appendleft({name: read(value) for name, value in action.items()})
 
     def value(self, name: str, lag: int) -> float:
-        """Of a state `lag` steps ago, or of an action, at least one step ago."""
+        """Return the value of a state `lag` steps ago, or of an action, for which `lag` is at least 1."""
         if name in self._actions[0]:
             return self._actions[lag - 1][name]
         seen = self._observations[min(lag, len(self._observations) - 1)]
@@ -39,10 +42,14 @@ class Past:
 
 
 class Derivation(Past):
-    """States that a controller computes itself from what it is shown, step by step, by the task's formulas.
+    """The states that a controller computes itself from each observation, by the formulas of the task.
 
-    It remembers as much of an episode as the formulas look back. For the first observation, derived values
-    of the past are 0.
+    As much of an episode is remembered as the formulas look back. At the first observation, past derived
+    values are 0.
+
+    Args:
+        formulas: The formulas of the derived states, in the order in which they are computed.
+        actions: The names of the actions.
     """
 
     def __init__(self, formulas: Mapping[str, Expression], actions: Sequence[str]) -> None:
@@ -51,7 +58,7 @@ class Derivation(Past):
         self._formulas = formulas
 
     def complete(self, observation: Values, setpoints: Values) -> dict[str, float]:
-        """The observation with what is derived from it; what it shows itself is taken as it is."""
+        """Return the observation with the derived states that it does not contain itself."""
         first = not self._observations
         seen = {name: read(value) for name, value in observation.items()}
         self._observations.appendleft(seen)
@@ -62,7 +69,7 @@ class Derivation(Past):
         return {**seen, **observation}
 
     def _read(self, variable: Variable, setpoints: Values, first: bool) -> float:
-        """Other than in a law, a bare name is the value itself."""
+        """Return the value of a variable; unlike in a control law, a bare name is the value itself."""
         name, lag = variable.name, variable.lag or 0
         aim = read(setpoints.get(name, 0.0))
         if variable.part == "setpoint":
@@ -73,22 +80,22 @@ class Derivation(Past):
 
 
 class Memory(Past):
-    """Observations, setpoints and actions; `controller.reset()` gives an empty one."""
+    """The past observations, setpoints and actions of an episode; `controller.reset()` gives an empty one."""
 
     def __init__(self, depth: int, actions: Sequence[str]) -> None:
         super().__init__(depth, actions)
         self._setpoints: deque[Values] = deque(maxlen=depth)
         self.derivation: Derivation | None = None
-        """what computes states that are not shown"""
+        """the states that the controller computes itself, if there are any"""
 
     @classmethod
     def of_windows(cls, windows: Floats, names: Sequence[str], aims: Floats) -> "Memory":
-        """Of N plants at once: every value is an array [N].
+        """Return a memory of N plants at once, in which every value is an array [N].
 
         Args:
-            windows: [N, H, S + A] what was seen and done, a row for each lag, the present first.
-            names: The states, then the actions.
-            aims: [S] the setpoints, which stay as they are.
+            windows: [N, H, S + A] observations and actions, a row for each lag, the present first.
+            names: The names of the states, then of the actions.
+            aims: [S] the constant setpoints.
         """
         depth, n_states = windows.shape[1], len(aims)
         states, actions = names[:n_states], names[n_states:]
@@ -103,7 +110,7 @@ class Memory(Past):
         return memory
 
     def observe(self, observation: Values, setpoint: Values) -> None:
-        """Keep what is seen, limited as formulas read it, and what is aimed at."""
+        """Keep an observation, limited as formulas read it, and its setpoints."""
         for name, value in observation.items():
             if math.isnan(value):
                 raise ClearloopError(f"the observation of {quoted(name)} is not a number")
@@ -111,16 +118,17 @@ class Memory(Past):
         self._setpoints.appendleft({name: read(value) for name, value in setpoint.items()})
 
     def acted(self, action: Values) -> None:
+        """Keep the action that was chosen for the latest observation, also for derived states."""
         super().acted(action)
         if self.derivation:
             self.derivation.acted(action)
 
     def error(self, variable: Variable) -> float:
-        """What a name in a formula means: value − setpoint; `rho.setpoint` is the setpoint itself."""
+        """Return what a variable means in a formula: value − setpoint, or for `rho.setpoint` the setpoint."""
         aim = self._setpoints[0].get(variable.name, 0.0)
         return aim if variable.part == "setpoint" else self.value(variable.name, variable.lag or 0) - aim
 
     def errors(self, name: str) -> Iterator[float]:
-        """What a PID loop sees: setpoint − value of each time, the latest first."""
+        """Yield the errors of a PID loop, setpoint − value at each time, the latest first."""
         for lag, setpoint in enumerate(self._setpoints):
             yield setpoint.get(name, 0.0) - self.value(name, lag)

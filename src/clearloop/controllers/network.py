@@ -1,4 +1,4 @@
-"""A small network (sec. 3.5 of the paper): not to be read, but to be compared with."""
+"""Controllers with a small network (sec. 3.3 and 3.5 of the paper), which readable ones are compared with."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
@@ -32,13 +32,22 @@ Row = Annotated[tuple[Coefficient, ...], Field(min_length=1, max_length=WIDEST)]
 
 
 class Layer(Table):
+    """A layer of a network: activation(weights · x + bias), with a row of weights for each output."""
+
     weights: Annotated[tuple[Row, ...], Field(min_length=1, max_length=WIDEST)]
     bias: Row
     activation: Literal["identity", "relu", "tanh", "sigmoid"] = "identity"
 
 
 def check_layers(layers: Sequence[Layer], width: int, outputs: int, what_for: str) -> None:
-    """Refuse layers that do not fit each other, `width` inputs and as many outputs."""
+    """Raise a `ClearloopError` for layers that do not fit each other.
+
+    Args:
+        layers: The layers in their order.
+        width: The number of the network's inputs.
+        outputs: The number of its outputs.
+        what_for: What an output stands for, in words.
+    """
     for number, layer in enumerate(layers):
         if any(len(row) != width for row in layer.weights) or len(layer.bias) != len(layer.weights):
             what = f"rows of {width} weights, and a bias for each row"
@@ -50,11 +59,13 @@ def check_layers(layers: Sequence[Layer], width: int, outputs: int, what_for: st
 
 
 class Scale(Table):
+    """The factor between an output of the network and an action."""
+
     scale: Coefficient = 1.0
 
 
 class Layered(Controller):
-    """A controller with a network in it, which reads what is named."""
+    """A controller with a network; `inputs` names what the network reads."""
 
     readable: ClassVar[bool] = False
     inputs: Annotated[tuple[Text, ...], Field(min_length=1, max_length=WIDEST)]
@@ -66,12 +77,12 @@ class Layered(Controller):
 
     @property
     def complexity(self) -> int:
-        """1 for each weight and bias."""
+        """The complexity: 1 for each weight and bias."""
         return sum(len(layer.bias) * (1 + len(layer.weights[0])) for layer in self.layers)
 
     @property
     def widths(self) -> list[int]:
-        """Of the input, and of each layer."""
+        """The number of inputs, then of the outputs of each layer."""
         return [len(self.layers[0].weights[0]), *(len(layer.bias) for layer in self.layers)]
 
     def sizes(self, features: Features) -> list[int]:
@@ -80,7 +91,7 @@ class Layered(Controller):
         return [len(self.layers), *self.widths, *kinds, *slots]
 
     def _inputs(self, more: int, scope: Scope) -> Variable:
-        """An array of what the network reads, and room for so many numbers more."""
+        """Add an array with the network's inputs and room for so many more numbers to the routine."""
         read = [scope.read(variable) for _, variable in self.variables()]
         source = scope.fresh("read")
         scope.body.append(Fill(source, (*read, *[Number(0.0)] * more)))
@@ -96,6 +107,8 @@ class Layered(Controller):
 
 
 class NetworkController(Layered):
+    """A controller whose actions are the outputs of a network, each times its scale."""
+
     policy: ClassVar[int | None] = NETWORK
     kind: Literal["network"] = "network"
     outputs: Annotated[dict[str, Scale], Field(min_length=1)]
@@ -128,9 +141,8 @@ class NetworkController(Layered):
         return {name: output.scale * value for (name, output), value in outputs}
 
     def numbers(self, features: Features) -> list[float]:
-        order = [
-            self.actions.index(name) for name in features.actions
-        ]  # the engine's outputs are in task order
+        # The engine has the actions in the order of the task.
+        order = [self.actions.index(name) for name in features.actions]
         numbers: list[float] = []
         for number, layer in enumerate(self.layers):
             weights, bias = np.array(layer.weights), np.array(layer.bias)
@@ -149,20 +161,21 @@ class NetworkController(Layered):
         }
 
 
-# A Q network, and of some actions the one that it values most (NFQ, sec. 3.3 of the paper).
-
 MOST_CHOICES = 4_096
 
 Levels = Annotated[tuple[Coefficient, ...], Field(min_length=1, max_length=MOST_CHOICES)]
 
 
 class GreedyQ(Layered):
-    """The network's inputs: those that are named, then the actions in the order of `outputs`; one output."""
+    """A controller that takes the action which its Q network values most (NFQ, sec. 3.3 of the paper).
+
+    The network reads what `inputs` names, then the actions in the order of `outputs`; its only output is the
+    value. `outputs` gives the values that each action may have; every combination is a choice.
+    """
 
     policy: ClassVar[int | None] = GREEDY
     kind: Literal["greedy-q"] = "greedy-q"
     outputs: Annotated[dict[str, Levels], Field(min_length=1)]
-    """the values of each action; every combination is a choice"""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -1,4 +1,4 @@
-"""Loops of proportional, windowed integral and derivative terms (sec. 3.2 of the paper), in steps."""
+"""PID controllers: loops of proportional, windowed integral and derivative terms (sec. 3.2 of the paper)."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -31,6 +31,11 @@ Window = Annotated[
 
 
 class Loop(Table):
+    """A loop on a state, kp e + ki Σe + kd Δe with e = setpoint − value, per step.
+
+    The sum has the last `window` errors, the present one included.
+    """
+
     input: Text
     weight: Coefficient = 1.0
     kp: Coefficient
@@ -40,12 +45,16 @@ class Loop(Table):
 
 
 class Loops(Table):
+    """The loops of an action: bias + scale · Σ weight · loop."""
+
     scale: Coefficient = 1.0
     bias: Coefficient = 0.0
     loops: Annotated[tuple[Loop, ...], Field(min_length=1, max_length=100)]
 
 
 class PID(Controller):
+    """A controller whose actions are sums of PID loops; `outputs` maps actions to their loops."""
+
     policy: ClassVar[int | None] = layout.PID
     windowed: ClassVar[bool] = False
     names_mean_errors: ClassVar[bool] = False
@@ -67,7 +76,7 @@ class PID(Controller):
 
     @property
     def complexity(self) -> int:
-        """2 for each gain with its term, 1 for a bias, 1 for each addition."""
+        """The complexity: 2 for each gain with its term, 1 for a bias, 1 for each addition."""
         return sum(
             max(3 * _count_gains(output) - 1, 1) + 2 * bool(output.bias) for output in self.outputs.values()
         )
@@ -97,7 +106,7 @@ class PID(Controller):
         yield f"  standard  Kp = {scale * loop.weight * loop.kp:.4g}{unit}{self._times(loop)}"
 
     def _times(self, loop: Loop) -> str:
-        """Ti, with the window of its integral, and Td of the form Kp (e + ∫e/Ti + Td ė), in seconds."""
+        """Return Ti, with the integral's window, and Td of the form Kp (e + ∫e/Ti + Td ė), in seconds."""
         if self.dt is None or not loop.kp:
             return ""
         text = ""
@@ -154,7 +163,7 @@ class PID(Controller):
                 yield FeedbackLoop(action, _state(loop), *gains, loop.window)
 
     def _in_seconds(self, action: str) -> Iterator[tuple[FeedbackLoop, tuple[float, float, float]]]:
-        """The loops of an action, with their gains for e, ∫e dt and ė; in steps, where no dt is known."""
+        """Yield the loops of an action with their gains for e, ∫e dt and ė; per step if dt is not known."""
         dt = self.dt or 1.0
         for loop in self.loops():
             if loop.action == action:
@@ -174,7 +183,7 @@ class PID(Controller):
         return tuple(pieces)
 
     def latex_rows(self) -> Iterator[str]:
-        """An error has its state as index, so that loops on the same state share it."""
+        """Yield the equations of actions and of errors; loops on the same state share an error."""
         rows, errors = [], {}
         for action, output in self.outputs.items():
             sums = []
@@ -199,7 +208,7 @@ class PID(Controller):
             yield Note("bias", f"always adds {quantity(bias, self.unit(action).strip())}")
 
     def _causes(self, loop: FeedbackLoop) -> tuple[str, str, str]:
-        """What each part of a loop answers to; in seconds where the controller knows its own."""
+        """Describe what the three parts of a loop respond to, in seconds if dt is known."""
         name, time = loop.state, "s" if self.dt else "step"
         per = self.unit(name).strip() or "unit"
         aim = "its setpoint" if name in self.setpoint or name in self.follows else "0"
@@ -235,10 +244,10 @@ def _state(loop: Loop) -> str:
 
 
 def loop_parts(loop: Loop, memory: Memory) -> tuple[float, float, float]:
-    """The proportional, integral and derivative part, before they are weighed.
+    """Return the proportional, integral and derivative part of a loop, before its weight.
 
-    The sum is over the last `window` samples with the present one; the first change is 0. Of a memory of N
-    plants at once, all are arrays [N].
+    The sum has the last `window` errors, the present one included; the first change is 0. For a memory of N
+    plants, the parts are arrays [N].
     """
     errors = list(islice(memory.errors(_state(loop)), max(2, loop.window)))
     change = errors[0] - errors[1] if len(errors) > 1 else 0.0
@@ -249,7 +258,7 @@ def _part_worth(loop: Loop, weight: float, number: int, memory: Memory) -> float
     return weight * loop_parts(loop, memory)[number]
 
 
-# As a routine: what is summed and differenced is shared by all loops on a state.
+# The controller as a routine, in which all loops on a state share its error, sums and change.
 
 
 class _Signal:
@@ -265,7 +274,7 @@ class _Signal:
         self.sums = self._sums()
 
     def _change(self) -> Variable:
-        """Of one step; 0 at the first, because the first error is repeated."""
+        """Return the change of the error in one step; it is 0 at first, because that error is repeated."""
         self.scope.body.append(Store(Ring(name=self.error, holds=self.error, depth=1, repeat=True)))
         before = Variable(self.error.name, lag=1)
         return self.scope.let(f"{self.name}_change", call("sub", self.error, before))
@@ -288,11 +297,11 @@ class _Signal:
         return self.scope.total(self.name, weighted(gains))
 
 
-# As mathematics.
+# The controller as equations.
 
 
 def _pieces(loop: FeedbackLoop, dt: float) -> tuple[Piece, Piece, Piece]:
-    """The error, its integral over the last seconds, and its rate."""
+    """Return the error, its integral over the last seconds, and its rate."""
     name = Piece.of(Variable(loop.state))
     error = Piece(rf"e_{{{name.latex}}}", f"e_({name.typst})", f"e({name.text})")
     back = f"{loop.window * dt:.4g}"
@@ -306,7 +315,7 @@ def _pieces(loop: FeedbackLoop, dt: float) -> tuple[Piece, Piece, Piece]:
 
 
 def _latex(loop: Loop, index: str) -> str:
-    """Kp e + ki Σe + kd Δe, per step."""
+    """Return kp e + ki Σe + kd Δe, per step."""
     error = f"e_{{{index}, t}}"
     terms = [
         (loop.kp, error),
@@ -322,7 +331,7 @@ def _number(value: float) -> str:
 
 
 def _fewer(output: Loops) -> Iterator[tuple[Loops, str]]:
-    """Without the bias, a whole loop, or a single gain of one."""
+    """Yield the loops without the bias, without a whole loop, or without a single gain."""
     if output.bias:
         yield output.model_copy(update={"bias": 0.0}), f"drop the bias {output.bias:g}"
     for number, loop in enumerate(output.loops):

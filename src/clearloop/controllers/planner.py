@@ -1,7 +1,7 @@
-"""A planner (sec. 3.4 of the paper): at every step it searches an action sequence on a model of the plant.
+"""Planners (sec. 3.4 of the paper): at every step they search an action sequence on a model of the plant.
 
-Its file holds the settings of the search, and where the run with its model is. What plans stands higher,
-where models are known (`evaluation/planning.py`).
+The file of a planner holds the settings of the search and the place of the run with its model. The search
+itself is in a higher layer, where models are known (`evaluation/planning.py`).
 """
 
 from collections.abc import Iterator
@@ -25,45 +25,52 @@ Seed = Annotated[int, Strict(), Field(ge=0, lt=2**32), expecting("a whole number
 
 
 class PlannerMemory(Memory):
-    """Also what was planned in the last step."""
+    """A memory that also keeps the plans of the last step."""
 
     plans: Any = None
 
 
 class Pilot(Protocol):
-    """What plans for it, with its model."""
+    """The search for plans on a model, which a planner uses."""
 
     history: int
-    """observations that it looks at, the present one included"""
+    """the number of observations that it looks at, the present one included"""
 
-    def respond(self, memory: PlannerMemory) -> dict[str, float]: ...
+    def respond(self, memory: PlannerMemory) -> dict[str, float]:
+        """Return the actions before they are limited."""
 
 
 class Planner(Controller):
+    """A controller that plans its actions by a particle swarm on a model.
+
+    Attributes:
+        run: The run directory with its model, relative to the folder of this file.
+        outputs: The names of the actions.
+        horizon: The number of steps that it looks ahead.
+        hold: The number of steps for which a plan keeps an action.
+        particles: The number of plans that are tried in each round.
+        rounds: The number of rounds of the swarm for each step.
+        carried: The share of the swarm that starts from the best plans of the last step.
+        fresh: The share that starts at random; the rest starts around the best plan of the last step.
+        spread: The largest distance of that rest from the best plan, as a share of an action's range.
+        members: The number of members of the model, for whose mean it plans.
+        seed: The seed of the random numbers.
+    """
+
     readable: ClassVar[bool] = False
     plans: ClassVar[bool] = True
     windowed: ClassVar[bool] = False
     kind: Literal["planner"] = "planner"
     run: Text
-    """the run directory with its model, from the folder of this file"""
     outputs: Annotated[tuple[Text, ...], Field(min_length=1)]
-    """the actions"""
     horizon: Count
-    """steps that it looks ahead"""
     hold: Count = 1
-    """steps for which a plan keeps an action"""
     particles: Count = 128
-    """plans that are tried in each round"""
     rounds: Count = 16
-    """of the swarm, for each step"""
     carried: Share = 0.5
-    """share of the swarm that goes on with the best of the last step's plans"""
     fresh: Share = 0.25
-    """share that begins anywhere; the rest begins around the last step's best plan"""
     spread: Share = 0.5
-    """how far around it at most, as a share of an action's range"""
     members: Count = 1
-    """of the model, for whose mean it plans"""
     seed: Seed = 0
 
     _folder: Path = PrivateAttr(default=Path())
@@ -72,33 +79,35 @@ class Planner(Controller):
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
         if len(set(self.outputs)) < len(self.outputs):
-            raise ClearloopError("outputs: an action stands twice")
+            raise ClearloopError("outputs: an action is named twice")
         if self.carried + self.fresh > 1.0:
-            raise ClearloopError("carried, fresh: expected shares that are not more than 1 together")
+            raise ClearloopError("carried, fresh: expected shares whose sum is at most 1")
         return self
 
     def beside(self, file: str | Path) -> Self:
-        """The same planner, which looks for its run from the folder of a file."""
+        """Return the same planner, which looks for its run in the folder of `file`."""
         copy = self.model_copy()
         copy._folder = Path(file).parent
         return copy
 
     def with_pilot(self, pilot: Pilot) -> Self:
-        """The same planner, ready to act."""
+        """Return the same planner with its search, so that it can act."""
         copy = self.model_copy()
         copy._pilot = pilot
         return copy
 
     @property
     def run_directory(self) -> Path:
+        """The run directory with its model."""
         return self._folder / self.run
 
     @property
     def pilot(self) -> Pilot | None:
+        """The search for plans, if `with_pilot` has set it."""
         return self._pilot
 
     def variables(self, known: Known = None) -> Iterator[tuple[str, Variable]]:  # noqa: ARG002
-        """None by name: it looks at whatever its model looks at."""
+        """Yield nothing: a planner looks at whatever its model looks at."""
         return iter(())
 
     def _reads(self, task: Task) -> set[str]:
@@ -106,7 +115,7 @@ class Planner(Controller):
 
     @property
     def complexity(self) -> int:
-        """1 for each plan that is tried before an action."""
+        """The complexity: 1 for each plan that is tried before an action."""
         return self.particles * self.rounds
 
     @property
@@ -136,6 +145,6 @@ class Planner(Controller):
     def respond(self, memory: Memory) -> dict[str, float]:
         if self._pilot is None or not isinstance(memory, PlannerMemory):
             raise ClearloopError(
-                "planner: it acts with its model only: give it that with clearloop.evaluation.with_model"
+                "a planner needs its model to act: give it the model with clearloop.evaluation.with_model"
             )
         return self._pilot.respond(memory)

@@ -1,11 +1,12 @@
-"""What a controller does at every step, in the few words that all targets have.
+"""Routines: what a controller does at every step, in the few statements that all export targets have.
 
-A routine reads inputs, computes named values one after the other, and remembers some of them. Formulas are
-trees of `clearloop.expression`. Their leaves are names: `theta` is a local value (an input is read limited to
-±1e12 first), `rho.setpoint` a setpoint, and `theta[t-3]` is element 3 of the array `theta`. An array is a
-ring in the memory, in which element k is the value of k steps ago, or one that `Fill` or `Layer` makes.
+A routine reads inputs, computes named values one after the other, and stores some of them. Formulas are
+trees of `clearloop.expression`, whose leaves are numbers and names: `theta` is a local value (an input is
+limited to ±1e12 when it is read), `rho.setpoint` is a setpoint, and `theta[t-3]` is element 3 of the array
+`theta`. An array is either a ring in the memory, in which element k is the value k steps ago, or a local one
+that `Fill` or `Layer` makes.
 
-One step, in this order: every ring moves on (element k becomes element k + 1); the body runs. Before the
+In each step, every ring moves on first (element k becomes element k + 1); then the body runs. Before the
 first step all elements of all rings are 0.
 """
 
@@ -19,29 +20,39 @@ from clearloop.expression.nodes import READ_LIMIT
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
+    """An input of a routine.
+
+    Attributes:
+        variable: A state, such as `theta`, or a setpoint, such as `rho.setpoint`.
+        unit: Its unit.
+        default: The value of a setpoint until somebody changes it; None: it comes with every observation.
+    """
+
     variable: Variable
-    """A state, `theta`, or a setpoint, `rho.setpoint`."""
     unit: str = ""
     default: float | None = None
-    """Of a setpoint that stays as it is until somebody changes it; None: it comes with every observation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ring:
-    """Past values. `name[t-k]` in a formula is element k: the value of k steps ago."""
+    """Past values of one quantity; `name[t-k]` in a formula is element k, the value k steps ago.
+
+    Attributes:
+        name: The name of the ring.
+        holds: The value that `Store` puts into element 0.
+        depth: The largest k.
+        repeat: Whether `Store` puts the value into all elements at the first step; otherwise they stay 0.
+    """
 
     name: Variable
     holds: Expression
-    """What `Store` puts into element 0."""
     depth: int
-    """The largest k."""
     repeat: bool
-    """At the first step `Store` puts the value into all elements; otherwise the others stay 0."""
 
 
 @dataclass(frozen=True)
 class Let:
-    """A named value."""
+    """The statement that gives a value a name."""
 
     target: Variable
     value: Expression
@@ -49,14 +60,14 @@ class Let:
 
 @dataclass(frozen=True)
 class Store:
-    """Keep the present value."""
+    """The statement that stores the present value in a ring."""
 
     ring: Ring
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Elements 0 … count − 1 of a ring, added in this order."""
+    """The statement that adds elements 0 … count − 1 of a ring, in this order."""
 
     target: Variable
     ring: Ring
@@ -65,7 +76,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Fill:
-    """A local array of values."""
+    """The statement that makes a local array of values."""
 
     target: Variable
     values: tuple[Expression, ...]
@@ -73,7 +84,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Mean:
-    """Σ exp(xᵢ − x) outputᵢ / Σ exp(xᵢ − x), where x is the largest xᵢ of an array."""
+    """The statement that computes Σ exp(xᵢ − x) outputᵢ / Σ exp(xᵢ − x), where x is the largest xᵢ."""
 
     target: Variable
     source: Variable
@@ -85,7 +96,10 @@ Activation = Literal["identity", "relu", "tanh", "sigmoid"]
 
 @dataclass(frozen=True)
 class Layer:
-    """yᵢ = activation(Σⱼ weightᵢⱼ xⱼ + biasᵢ); sigmoid is 0.5 + 0.5 tanh(x/2)."""
+    """The statement that computes a layer, yᵢ = activation(Σⱼ weightᵢⱼ xⱼ + biasᵢ).
+
+    The activation function sigmoid is 0.5 + 0.5 tanh(x/2).
+    """
 
     target: Variable
     source: Variable
@@ -96,9 +110,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Best:
-    """Of some rows, the first of those for which the network's only output is largest.
+    """The statement that chooses the first of those rows for which a network's only output is largest.
 
-    For each row: the last elements of the array `source` become the row, and the layers run.
+    For each row, the last elements of the array `source` become the row, and the layers run.
     """
 
     targets: tuple[Variable, ...]
@@ -109,14 +123,22 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """An action. With limits: min(max(value, low), high); in `parts` equal steps, see `task/tables.py`."""
+    """The statement that gives an action its value.
+
+    Attributes:
+        action: The action.
+        value: Its value before it is limited.
+        unit: Its unit.
+        limits: The limits: the action is min(max(value, low), high).
+        parts: The number of equal steps from limit to limit, to which the action is rounded (see
+            `task/tables.py`); 0: every value is allowed.
+    """
 
     action: Variable
     value: Expression
     unit: str = ""
     limits: tuple[float, float] | None = None
     parts: int = 0
-    """Steps from limit to limit; 0: any value will do."""
 
 
 Statement = Let | Store | Sum | Fill | Mean | Layer | Best | Output
@@ -124,33 +146,41 @@ Statement = Let | Store | Sum | Fill | Mean | Layer | Best | Output
 
 @dataclass(frozen=True, kw_only=True)
 class Routine:
+    """A routine is what a controller does at every step.
+
+    Attributes:
+        inputs: The states that it reads, then the setpoints.
+        rings: The past values that it stores.
+        body: The statements of a step.
+    """
+
     inputs: tuple[Input, ...]
-    """States, then setpoints."""
     rings: tuple[Ring, ...]
     body: tuple[Statement, ...]
 
     @property
     def observed(self) -> tuple[Input, ...]:
-        """What comes with every observation."""
+        """The inputs that come with every observation."""
         return tuple(one for one in self.inputs if one.default is None)
 
     @property
     def parameters(self) -> tuple[Input, ...]:
-        """Setpoints that stay until somebody changes them."""
+        """The setpoints that stay until somebody changes them."""
         return tuple(one for one in self.inputs if one.default is not None)
 
     @property
     def outputs(self) -> tuple[Output, ...]:
+        """The statements that give the actions."""
         return tuple(one for one in self.body if isinstance(one, Output))
 
     @property
     def remembers_the_start(self) -> bool:
-        """Whether the first step differs from the others."""
+        """True if the first step differs from the others."""
         return any(ring.repeat for ring in self.rings)
 
 
 def targets(statement: Statement) -> Iterator[Variable]:
-    """The names that a statement gives a value."""
+    """Yield the names that a statement gives a value."""
     match statement:
         case Let(target=target) | Sum(target=target) | Fill(target=target) | Mean(target=target):
             yield target
@@ -164,7 +194,7 @@ def targets(statement: Statement) -> Iterator[Variable]:
 
 
 def formulas(statement: Statement) -> Iterator[Expression]:
-    """The trees that a statement evaluates."""
+    """Yield the formulas that a statement evaluates."""
     match statement:
         case Let(value=value) | Output(value=value):
             yield value
@@ -174,36 +204,37 @@ def formulas(statement: Statement) -> Iterator[Expression]:
             yield ring.holds
 
 
-# Trees for what is not written as a formula in a controller file: sums of products, squares, limits.
+# Formulas that are not written in a controller file: sums of products, squares, limits.
 
-LONGEST_SUM = 60  # terms; a tree may have only so many levels
+_LONGEST_SUM = 60  # terms; the depth of a tree is limited
 
 
 def call(name: str, *arguments: Expression) -> Call:
+    """Return the call of an operation."""
     return Call(OPERATIONS[name], arguments)
 
 
 def limited(tree: Expression) -> Expression:
-    """As formulas read a value."""
+    """Return a value limited to ±1e12, as formulas read it."""
     return call("clip", tree, Number(-READ_LIMIT), Number(READ_LIMIT))
 
 
 def times(factor: float, tree: Expression) -> Expression:
-    """A product, without a factor of 1."""
+    """Return a product, without a factor of 1."""
     if isinstance(tree, Number):
         return Number(factor * tree.value)
     return tree if factor == 1 else call("neg", tree) if factor == -1 else call("mul", Number(factor), tree)
 
 
 def difference(tree: Expression, constant: float) -> Expression:
-    """A tree minus a constant, written without needless signs."""
+    """Return a tree minus a constant, without double signs."""
     if not constant:
         return tree
     return call("sub" if constant > 0 else "add", tree, Number(abs(constant)))
 
 
 def weighted(terms: Iterable[tuple[float, Expression]]) -> Iterator[tuple[bool, Expression]]:
-    """Products with their signs (whether negative), those with 0 left out."""
+    """Yield products that are not 0, each as a pair: whether it is negative, and its magnitude."""
     for factor, tree in terms:
         if factor:
             yield factor < 0, times(abs(factor), tree)
@@ -212,14 +243,22 @@ def weighted(terms: Iterable[tuple[float, Expression]]) -> Iterator[tuple[bool, 
 def total(
     terms: Iterable[tuple[bool, Expression]], fresh: Callable[[], Variable]
 ) -> tuple[Sequence[Statement], Expression]:
-    """The sum from left to right; a long one is cut into parts, each with a name from `fresh`."""
+    """Return a sum, computed from left to right.
+
+    Args:
+        terms: The terms, each with a flag that says whether it is subtracted.
+        fresh: A function that gives a new name; a long sum is computed in named parts.
+
+    Returns:
+        The statements for the parts, and the sum.
+    """
     before: list[Statement] = []
     tree: Expression | None = None
     for number, (negative, term) in enumerate(terms):
         if tree is None:
             tree = _negated(term) if negative else term
             continue
-        if number % LONGEST_SUM == 0:
+        if number % _LONGEST_SUM == 0:
             part = fresh()
             before.append(Let(part, tree))
             tree = part
@@ -228,18 +267,15 @@ def total(
 
 
 def _negated(tree: Expression) -> Expression:
-    """A product with a constant keeps its form: -3*x, not -(3*x)."""
+    """Return the negated tree; a product with a constant keeps its form: -3*x, not -(3*x)."""
     match tree:
         case Call(arguments=(Number(value=value), other)) if tree.operation.name == "mul":
             return call("mul", Number(-value), other)
     return call("neg", tree)
 
 
-# The names that a routine needs: what a controller reads, and what must be remembered for it.
-
-
 class Lowered(Protocol):
-    """What a scope has to know about the controller that is lowered."""
+    """The fields of a controller that a scope uses."""
 
     @property
     def actions(self) -> tuple[str, ...]: ...
@@ -257,10 +293,13 @@ class Lowered(Protocol):
 
 
 class Scope:
-    """Collects statements, inputs and rings while a controller is lowered.
+    """The statements, inputs and rings of a routine while a controller is lowered to it.
 
     A kind's `lower` asks it for what it reads (`read`, `formula`), names intermediate values (`let`, `fresh`)
     and appends statements to `body`.
+
+    Args:
+        controller: The controller that is lowered.
     """
 
     def __init__(self, controller: Lowered) -> None:
@@ -273,7 +312,7 @@ class Scope:
         self._errors: dict[tuple[str, int, bool], Variable] = {}
 
     def fresh(self, name: str) -> Variable:
-        """A name that stands for nothing else."""
+        """Return a new variable, named like this or with a number."""
         unique, number = name, 2
         while unique in self._taken:
             unique, number = f"{name}_{number}", number + 1
@@ -281,29 +320,29 @@ class Scope:
         return Variable(unique)
 
     def let(self, name: str, value: Expression) -> Variable:
-        """A value with a name of its own."""
+        """Give a value a new name, and return that."""
         target = self.fresh(name)
         self.body.append(Let(target, value))
         return target
 
     def formula(self, formula: Expression) -> Expression:
-        """A formula of the controller file over what the routine knows: a bare name is value − setpoint."""
+        """Return a formula of the controller file in the routine's names; a bare name is value − setpoint."""
         return substitute(formula, {v: self.read(v, limit=True) for v in variables(formula)})
 
     def read(self, variable: Variable, *, limit: bool = False) -> Expression:
-        """What a name means in all kinds but PID: value − setpoint. `limit`: as formulas read it."""
+        """Return what a name means in all kinds but PID, value − setpoint; `limit` limits it to ±1e12."""
         if variable.part == "setpoint":
             return self.aim(variable.name)
         return self.error(variable.name, variable.lag, limit=limit)
 
     def total(self, name: str, terms: Iterable[tuple[bool, Expression]]) -> Expression:
-        """The sum of terms with their signs; a long one is computed in parts that are called after `name`."""
+        """Return the sum of terms with their signs; a long one is computed in parts named after `name`."""
         before, tree = total(terms, lambda: self.fresh(f"{name}_part"))
         self.body += before
         return tree
 
     def value(self, name: str, lag: int | None) -> Variable:
-        """Of a state now or some steps ago, or of an action some steps ago, as formulas read it."""
+        """Return the value of a state now or `lag` steps ago, or of an action `lag` steps ago."""
         if name not in {*self.controller.actions, *self.controller.derived}:
             self._input(Variable(name))
         if not lag:
@@ -312,22 +351,22 @@ class Scope:
         return Variable(name, lag=lag)
 
     def aim(self, name: str) -> Expression:
-        """The setpoint; 0 where there is none."""
+        """Return the setpoint of a state, or 0 if it has none."""
         if name not in self.controller.setpoint and name not in self.controller.follows:
             return Number(0.0)
         self._input(Variable(name, "setpoint"), self.controller.setpoint.get(name))
         return Variable(name, "setpoint")
 
     def error(self, name: str, lag: int | None, *, limit: bool) -> Expression:
-        """Value − setpoint, with a name of its own. `limit`: read like a variable of a formula."""
+        """Return value − setpoint under a name of its own; `limit` limits it to ±1e12."""
         value, aim = self.value(name, lag), self.aim(name)
         if isinstance(aim, Number):
             return value
         key = name, lag or 0, limit
         if key not in self._errors:
             tree = call("sub", value, aim)
-            name_of_it = f"{name}_error{f'_{lag}' if lag else ''}"
-            self._errors[key] = self.let(name_of_it, limited(tree) if limit else tree)
+            wish = f"{name}_error{f'_{lag}' if lag else ''}"
+            self._errors[key] = self.let(wish, limited(tree) if limit else tree)
         return self._errors[key]
 
     def _input(self, variable: Variable, default: float | None = None) -> None:
@@ -336,11 +375,11 @@ class Scope:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """States, then setpoints."""
+        """The states that are read, then the setpoints."""
         return tuple(sorted(self._inputs.values(), key=lambda one: one.variable.part == "setpoint"))
 
     def rings(self, names: set[str]) -> list[Ring]:
-        """Of those of these states or actions whose past is read."""
+        """Return a ring for each of these states or actions whose past is read."""
         return [self._ring(name, depth) for name, depth in self._depths.items() if name in names]
 
     def _ring(self, name: str, depth: int) -> Ring:
@@ -353,9 +392,10 @@ class Scope:
 
     @property
     def past(self) -> set[str]:
-        """The states and actions whose past is read."""
+        """The names of the states and actions whose past is read."""
         return set(self._depths)
 
 
 def stores(rings: list[Ring]) -> list[Statement]:
+    """Return a `Store` for each ring."""
     return [Store(ring) for ring in rings]

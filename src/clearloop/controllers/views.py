@@ -1,4 +1,4 @@
-"""What a controller tells pages, exports and the studio, in terms that do not depend on its kind."""
+"""Views of a controller for pages, exports and the studio, which do not depend on its kind."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,28 +11,35 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class Note(NamedTuple):
-    """A part of a controller that is no term of a formula, in words."""
+    """A part of a controller that is no term of a formula: its label, and in words what it does."""
 
     label: str
     does: str
 
 
 Part = Term | Choice | Note
-"""A line of the table of what the parts of a controller do; a choice has lines below it."""
+"""A row of the table of a controller's parts; a choice has rows below it."""
 
 
 class Summand(NamedTuple):
-    """One of what adds up to an action before it is limited."""
+    """A term of the sum that an action is before it is limited.
+
+    Attributes:
+        action: The action.
+        text: The term as it is shown.
+        worth: The function that gives its value in the action's unit, at the last step of a memory.
+    """
 
     action: str
     text: str
-    """as it is shown"""
     worth: Callable[[Memory], float]
-    """in the action's unit, at the step that a memory has just been through"""
 
 
 class FeedbackLoop(NamedTuple):
-    """kp e + ki Σe + kd Δe of e = setpoint − state, per step and in the action's unit."""
+    """A loop kp e + ki Σe + kd Δe on e = setpoint − state, with gains per step in the action's unit.
+
+    The sum has the last `window` errors, the present one included.
+    """
 
     action: str
     state: str
@@ -40,23 +47,26 @@ class FeedbackLoop(NamedTuple):
     ki: float
     kd: float
     window: int
-    """steps that Σe goes back, the present one included"""
 
 
 class DrawnRule(NamedTuple):
-    """A fuzzy rule, as figures draw it."""
+    """A fuzzy rule as figures draw it.
+
+    Attributes:
+        action: The action.
+        number: The number of the rule among those of the action, from 1.
+        premise: The centre and width in each feature; `rho`, `rho[t]` and `rho.error` are the same feature.
+        output: The action where only this rule applies, in its unit.
+    """
 
     action: str
     number: int
-    """of the action's rules, from 1"""
     premise: dict[Variable, tuple[float, float]]
-    """centre and width in each feature; `rho`, `rho[t]` and `rho.error` are the same feature"""
     output: float
-    """of the rule alone, in the action's unit"""
 
 
 def variable_words(variable: Variable) -> str:
-    """`theta`, `the setpoint of rho`, `theta 3 steps ago`."""
+    """Return a variable in words: `theta`, `the setpoint of rho` or `theta 3 steps ago`."""
     name = f"the setpoint of {variable.name}" if variable.part == "setpoint" else variable.name
     if not variable.lag:
         return name

@@ -1,4 +1,4 @@
-"""Source code for controllers. See `docs/export.md`."""
+"""Exports: a controller as source code in the languages of PLCs and computers. See `docs/export.md`."""
 
 from clearloop.controllers.routine import Routine
 from clearloop.exports.lowering import lower

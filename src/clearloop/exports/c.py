@@ -1,10 +1,11 @@
-"""C99: a header and a source; no allocation, and no state but a struct of the caller's."""
+"""The C export: a C99 header and source without allocation, whose only state is a struct of the caller."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clearloop.controllers.routine import Input, Routine
+from clearloop.exports.comments import about, commented, folded, harmless
 from clearloop.exports.lowering import lower
 from clearloop.exports.printer import (
     PLAIN,
@@ -14,11 +15,7 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
-    about,
     body_lines,
-    commented,
-    folded,
-    harmless,
     layer_function,
     output_words,
     plain_name,
@@ -28,34 +25,35 @@ from clearloop.exports.spans import Precision
 from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Variable
 
-# The small functions that C exports bring along, each where it is needed; see `c_words.typed`.
+# The small functions that a C export contains if it calls them. They are written for the type `real`, with
+# numbers as `<0.5>` and functions of math.h by their names for double; `typed` makes double or float of it.
 
 _HELPERS = {
-    "clip": """/* x, but at least low and at most high */
+    "clip": """/* Limits x to the range from low to high. */
 static real clip(real x, real low, real high)
 {
     return fmin(fmax(x, low), high);
 }
 """,
-    "limited": """/* an input as it is read: at most 1e12 */
+    "limited": """/* Limits an input to +/-1e12. */
 static real limited(real x)
 {
     return clip(x, <-1e12>, <1e12>);
 }
 """,
-    "saturated": """/* the largest number in place of an infinite one */
+    "saturated": """/* Limits x to finite numbers: an overflow becomes the largest one. */
 static real saturated(real x)
 {
     return clip(x, <-1.7976931348623157e308>, <1.7976931348623157e308>);
 }
 """,
-    "divided": """/* a/b; 0 where b is 0 */
+    "divided": """/* a/b, or 0 if b is 0. */
 static real divided(real a, real b)
 {
     return b == <0> ? <0> : saturated(a/b);
 }
 """,
-    "power": """/* base to the exponent; 0 where there is no such number */
+    "power": """/* base to the power of exponent, or 0 where that is undefined. */
 static real power(real base, real exponent)
 {
     if (base == <0>) { return exponent == <0> ? <1> : <0>; }
@@ -63,19 +61,19 @@ static real power(real base, real exponent)
     return saturated(pow(base, exponent));
 }
 """,
-    "angle": """/* of the point (x, y); zeros have no sign here */
+    "angle": """/* The angle of the point (x, y). Adding 0 removes the sign of a negative zero. */
 static real angle(real y, real x)
 {
     return atan2(y + <0>, x + <0>);
 }
 """,
-    "sign": """/* -1, 0 or 1 */
+    "sign": """/* The sign of x: -1, 0 or 1. */
 static real sign(real x)
 {
     return x > <0> ? <1> : x < <0> ? <-1> : <0>;
 }
 """,
-    "wrap": """/* the angle in [-pi, pi) */
+    "wrap": """/* The angle x, brought into [-pi, pi). */
 static real wrap(real x)
 {
     const real pi = <3.141592653589793>, turn = <6.283185307179586>;
@@ -83,25 +81,26 @@ static real wrap(real x)
     return rest >= -pi && rest < pi ? rest : -pi;
 }
 """,
-    "level": """/* the nearest of the levels that cut low to high into count equal steps */
+    "level": """/* Rounds x to the nearest of the levels that divide low to high into count equal steps. */
 static real level(real x, real low, real high, real count)
 {
     const real k = floor((clip(x, low, high) - low)*count/(high - low) + <0.5>);
     return fmin(low + k*(high - low)/count, high);
 }
 """,
-    "shift": """/* all values become one step older */
+    "shift": """/* Moves all past values back by one step. */
 static void shift(real *past, int count)
 {
     for (int k = count - 1; k > 0; k--) { past[k] = past[k - 1]; }
 }
 """,
-    "fill": """static void fill(real *past, int count, real x)
+    "fill": """/* Sets all past values to x. */
+static void fill(real *past, int count, real x)
 {
     for (int k = 0; k < count; k++) { past[k] = x; }
 }
 """,
-    "weighted_mean": """/* of the outputs, weighted by e to the fits, so that the largest weight is 1 */
+    "weighted_mean": """/* The mean of the outputs, weighted by exp(fit - largest fit). */
 static real weighted_mean(const real *fits, const real *outputs, int count)
 {
     real best = fits[0], sum = <0>, weights = <0>;
@@ -116,7 +115,7 @@ static real weighted_mean(const real *fits, const real *outputs, int count)
 """,
 }
 
-_LAYER = """/* a layer of a network: {words} */
+_LAYER = """/* A layer of a network with the activation function {words}. */
 static void {name}(const real *weights, const real *bias, const real *x, int inputs, real *y, int outputs)
 {{
     for (int i = 0; i < outputs; i++) {{
@@ -149,16 +148,14 @@ def _layer_helper(activation: str, over: bool) -> str:
     )
 
 
-HELPERS = _HELPERS | {
+_ALL_HELPERS = _HELPERS | {
     layer_function(activation, over): _layer_helper(activation, over)
     for activation in _ACTIVATIONS
     for over in (False, True)
 }
 
 
-# The words of C: operations, the small functions that total ones need, and names that are taken.
-#
-# Written for `real`, with functions of math.h by their names for double; `typed` makes double or float of it.
+# How C writes operations and statements, and which names are reserved.
 
 _MATH = "fabs fmin fmax sqrt exp log sin cos tan atan2 tanh floor pow"
 
@@ -181,7 +178,7 @@ def _number(value: float, precision: Precision) -> str:
 
 
 def typed(text: str, precision: Precision) -> str:
-    """C for a precision."""
+    """Return a C text in a precision: `real` and `<0.5>` become double or float, and so do functions."""
     if precision.name == "single":
         text = re.sub(rf"\b({'|'.join(_MATH.split())})\(", r"\1f(", text)
     text = re.sub(r"<(-?[0-9.e+-]+)>", lambda m: _number(float(m[1]), precision), text)
@@ -208,7 +205,7 @@ _SPECIAL = SPECIAL | {
     "log": "log(fmax({0}, <1e-30>))",
 }
 
-_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=HELPERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_ALL_HELPERS, number=_number)
 
 _SYNTAX = Syntax(
     let="const real {target} = {value};",
@@ -230,58 +227,74 @@ _SYNTAX = Syntax(
 )
 
 
-ADVICE = (
+_ADVICE = (
     "Compile with -ffp-contract=off (a fused multiply-add rounds differently), and not with -ffast-math.",
-    "An input beyond 1e12 counts as 1e12. Catch what is not a number (NaN) before.",
+    "Inputs are limited to +/-1e12. NaN inputs are not detected: check for them before the call.",
 )
 
 
 @dataclass(frozen=True)
 class TranslationUnit:
-    """The parts of a C export, so that several can stand in one file."""
+    """The parts of a C export, kept apart so that several exports can share one file."""
 
     prefix: str
+    """The identifier that all names of the export begin with."""
     types: str
+    """The definitions of the structs for inputs, memory and outputs."""
     functions: str
+    """The definitions of the functions, without the helpers that they call."""
     precision: Precision
     members: Mapping[Variable, str]
     """The names of inputs, setpoints and actions in the structs."""
 
     @property
     def prototypes(self) -> str:
+        """The declarations of the two functions that the caller uses."""
         name = self.prefix
         return (
-            "/* Before the first step, and whenever a new episode begins. */\n"
+            "/* Resets the memory. Call it before the first step, and whenever a new episode begins. */\n"
             f"void {name}_init({name}_memory *memory);\n\n"
-            "/* One step: from what is observed now to what is to be done. */\n"
-            f"{step_head(name)};\n"
+            "/* Computes one control step: the actions for the present inputs. */\n"
+            f"{_step_head(name)};\n"
         )
 
     def header(self, about: list[str]) -> str:
+        """Return the text of the header file; `about` has the lines of its first comment."""
         guard = f"{self.prefix.upper()}_H"
         comment = "\n".join(commented(about, " *"))
         head = f"/*\n{comment}\n */\n#ifndef {guard}\n#define {guard}\n\n"
         return f"{head}{self.types}\n{self.prototypes}\n#endif\n"
 
     def source(self, about: list[str]) -> str:
-        comment = "\n".join(commented([*about, *ADVICE], " *"))
+        """Return the text of the source file; `about` has the lines of its first comment."""
+        comment = "\n".join(commented([*about, *_ADVICE], " *"))
         head = f'/*\n{comment}\n */\n#include "{self.prefix}.h"\n\n#include <math.h>\n\n'
         return head + helper_text([self]) + self.functions
 
 
-def step_head(name: str) -> str:
+def _step_head(name: str) -> str:
     return folded(
         f"void {name}_step({name}_memory *memory, const {name}_input *input, {name}_output *output)", ""
     )
 
 
 def helper_text(units: list[TranslationUnit]) -> str:
-    """The small functions that some units need, which have the same precision."""
+    """Return the helper functions that some units, all of the same precision, call."""
     names = _DIALECT.helpers_in("\n".join(unit.functions for unit in units))
     return "".join(f"{typed(_DIALECT.helpers[name], units[0].precision)}\n" for name in names)
 
 
 def c_unit(routine: Routine, name: str, precision: Precision) -> TranslationUnit:
+    """Print a routine as C.
+
+    Args:
+        routine: What the controller does at every step.
+        name: The name of the export; an identifier is made of it.
+        precision: Double or single precision.
+
+    Returns:
+        The parts of a header and a source.
+    """
     prefix = Names(_RESERVED).give("", name)
     names = Names({*_RESERVED, *_DIALECT.helpers, "memory", "input", "output", "first", "k", "row"})
     environment = Environment(
@@ -305,9 +318,9 @@ def _types(environment: Environment, prefix: str) -> Iterator[str]:
         for one in routine.parameters
     ]
     if routine.remembers_the_start:
-        memory.append(("int started", ""))
+        memory.append(("int started", "0 until the first step"))
     memory += [
-        (f"{real} {names[ring_key(ring.name)]}[{ring.depth + 1}]", "[k]: k steps ago")
+        (f"{real} {names[ring_key(ring.name)]}[{ring.depth + 1}]", "[k]: value k steps ago")
         for ring in routine.rings
     ]
     inputs = [(f"{real} {names[one.variable]}", _words(names, one)) for one in routine.observed]
@@ -318,14 +331,14 @@ def _types(environment: Environment, prefix: str) -> Iterator[str]:
 
 
 def _words(names: Names, one: Input, words: str = "") -> str:
-    """What it is called elsewhere, if not the same; its unit."""
+    """Describe an input in a comment: its original name if that is another one, its unit, more words."""
     spelled = "" if names[one.variable] == plain_name(one.variable) else str(one.variable)
     return ", ".join(filter(None, (spelled, one.unit, words)))
 
 
 def _struct(name: str, members: list[tuple[str, str]]) -> Iterator[str]:
     yield "typedef struct {"
-    for member, words in members or [("int unused", "C wants a member")]:
+    for member, words in members or [("int unused", "a struct in C must have a member")]:
         yield f"{STEP}{member};" + (f" /* {harmless(words)} */" if words else "")
     yield f"}} {name};\n"
 
@@ -347,7 +360,7 @@ def _init(environment: Environment, prefix: str) -> Iterator[str]:
 
 def _step(environment: Environment, prefix: str) -> Iterator[str]:
     routine, names = environment.routine, environment.names
-    yield step_head(prefix)
+    yield _step_head(prefix)
     yield "{"
     for one in routine.inputs:
         name = names[one.variable]
@@ -366,11 +379,14 @@ def _step(environment: Environment, prefix: str) -> Iterator[str]:
 
 
 class C(Target):
+    """The target `c`: a source and a header in C99."""
+
     name, title, endings = "c", "C", (".c", ".h")
     networks, single = True, True
     verifier = "clearloop.verification.verdict:run_c"
 
     def write(self, order: Order) -> Files:
+        """Return the source and the header."""
         unit = c_unit(lower(order.controller), order.name, order.precision)
         words = about(order.controller, order.name)
         return {f"{unit.prefix}.c": unit.source(words), f"{unit.prefix}.h": unit.header(words)}

@@ -1,9 +1,10 @@
-"""JavaScript: an ES module with the functions `reset` and `act`."""
+"""The JavaScript export: an ES module with the functions `reset` and `act`."""
 
 import json
 from collections.abc import Iterator
 
 from clearloop.controllers.routine import Input, Routine
+from clearloop.exports.comments import about, commented, folded
 from clearloop.exports.lowering import lower
 from clearloop.exports.printer import (
     PLAIN,
@@ -12,18 +13,15 @@ from clearloop.exports.printer import (
     Environment,
     Names,
     Syntax,
-    about,
     ascii_name,
     body_lines,
-    commented,
-    folded,
     layer_functions,
     ring_key,
 )
 from clearloop.exports.spans import DOUBLE, Precision
 from clearloop.exports.targets import Files, Order, Target
 
-# The words of JavaScript: operations, the small functions that total ones need, and names that are taken.
+# How JavaScript writes operations, helper functions and statements, and which names are reserved.
 
 _RESERVED = frozenset(
     """
@@ -58,57 +56,57 @@ _SPECIAL = SPECIAL | {
 }
 
 _HELPERS = {
-    "clip": """// x, but at least low and at most high
+    "clip": """// Limits x to the range from low to high.
 function clip(x, low, high) {
   return Math.min(Math.max(x, low), high);
 }
 """,
-    "limited": """// an input as it is read: at most 1e12
+    "limited": """// Limits an input to +/-1e12.
 function limited(x) {
   if (Number.isNaN(Number(x))) { throw new TypeError("an input is not a number"); }
   return clip(x, -1e12, 1e12);
 }
 """,
-    "saturated": """// the largest number in place of an infinite one
+    "saturated": """// Limits x to finite numbers: an overflow becomes the largest one.
 function saturated(x) {
   return clip(x, -Number.MAX_VALUE, Number.MAX_VALUE);
 }
 """,
-    "divided": """// a/b; 0 where b is 0
+    "divided": """// a/b, or 0 if b is 0.
 function divided(a, b) {
   return b === 0 ? 0 : saturated(a/b);
 }
 """,
-    "power": """// base to the exponent; 0 where there is no such number
+    "power": """// base to the power of exponent, or 0 where that is undefined.
 function power(base, exponent) {
   if (base === 0) { return exponent === 0 ? 1 : 0; }
   if (base < 0 && exponent !== Math.floor(exponent)) { return 0; }
   return saturated(Math.pow(base, exponent));
 }
 """,
-    "angle": """// of the point (x, y); zeros have no sign here
+    "angle": """// The angle of the point (x, y). Adding 0 removes the sign of a negative zero.
 function angle(y, x) {
   return Math.atan2(y + 0, x + 0);
 }
 """,
-    "sign": """// -1, 0 or 1
+    "sign": """// The sign of x: -1, 0 or 1.
 function sign(x) {
   return x > 0 ? 1 : x < 0 ? -1 : 0;
 }
 """,
-    "wrap": """// the angle in [-pi, pi)
+    "wrap": """// The angle x, brought into [-pi, pi).
 function wrap(x) {
   const rest = x - 2*Math.PI*Math.floor((x + Math.PI)/(2*Math.PI));
   return rest >= -Math.PI && rest < Math.PI ? rest : -Math.PI;
 }
 """,
-    "level": """// the nearest of the levels that cut low to high into count equal steps
+    "level": """// Rounds x to the nearest of the levels that divide low to high into count equal steps.
 function level(x, low, high, count) {
   const k = Math.floor((clip(x, low, high) - low)*count/(high - low) + 0.5);
   return Math.min(low + k*(high - low)/count, high);
 }
 """,
-    "weighted_mean": """// of the outputs, weighted by e to the fits, so that the largest weight is 1
+    "weighted_mean": """// The mean of the outputs, weighted by exp(fit), with the largest weight scaled to 1.
 function weighted_mean(fits, outputs) {
   let best = fits[0], sum = 0, weights = 0;
   for (const fit of fits) { best = Math.max(best, fit); }
@@ -122,7 +120,7 @@ function weighted_mean(fits, outputs) {
 """,
 }
 
-_LAYER = """// a layer of a network: {activation}
+_LAYER = """// A layer of a network with the activation function {activation}.
 function {name}(weights, bias, x) {{
   return bias.map((offset, i) => {{
     let sum = 0;
@@ -138,7 +136,7 @@ _ACTIVATIONS = {
     "tanh": "Math.tanh(sum)",
     "sigmoid": "0.5 + 0.5*Math.tanh(0.5*sum)",
 }
-_LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network is too large
+_LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network overflows
 
 _DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
 
@@ -166,6 +164,7 @@ _STEP = "  "
 
 
 def javascript(routine: Routine, about: list[str]) -> str:
+    """Return a routine as an ES module; `about` has the lines of its first comment."""
     names = Names({*_RESERVED, *_DIALECT.helpers})
     environment = Environment(
         routine=routine, dialect=_DIALECT, precision=DOUBLE, names=names, ring="memory.{}[{}]"
@@ -180,20 +179,21 @@ def javascript(routine: Routine, about: list[str]) -> str:
 
 def _reset(environment: Environment) -> Iterator[str]:
     routine, names = environment.routine, environment.names
-    yield "// A memory for a new episode; its setpoints may be changed between steps."
+    yield "// Returns the memory of a new episode. Its setpoints may be changed between steps."
     yield "export function reset() {\n  return {"
     for one in routine.parameters:
         yield f"    {names[one.variable]}: {environment.number(one.default or 0.0)},"
     if routine.remembers_the_start:
         yield "    started: false,"
     for ring in routine.rings:
-        yield f"    {names[ring_key(ring.name)]}: new Array({ring.depth + 1}).fill(0), // [k]: k steps ago"
+        past = names[ring_key(ring.name)]
+        yield f"    {past}: new Array({ring.depth + 1}).fill(0), // [k]: value k steps ago"
     yield "  };\n}"
 
 
 def _act(environment: Environment) -> Iterator[str]:
     routine, names = environment.routine, environment.names
-    yield "// One step: from what is observed now to what is to be done."
+    yield "// Computes one control step: the actions for the present observation."
     yield "export function act(observation, memory, setpoint = {}) {"
     for one in routine.inputs:
         yield f"{_STEP}const {names[one.variable]} = limited({_source(one, names)});"
@@ -208,7 +208,7 @@ def _act(environment: Environment) -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    """In brackets if it means something to JavaScript, which would not make it a key."""
+    """Return a key of an object literal; brackets keep `__proto__` from setting the prototype."""
     return "[" * (name == "__proto__") + json.dumps(name) + "]" * (name == "__proto__")
 
 
@@ -221,10 +221,13 @@ def _source(one: Input, names: Names) -> str:
 
 
 class JavaScript(Target):
+    """The target `javascript`: one ES module."""
+
     name, title, endings = "javascript", "JavaScript", (".mjs",)
     networks = True
     verifier = "clearloop.verification.verdict:run_javascript"
 
     def write(self, order: Order) -> Files:
+        """Return the module."""
         text = javascript(lower(order.controller), about(order.controller, order.name))
         return {f"{ascii_name(order.name)}.mjs": text}

@@ -1,17 +1,18 @@
-"""LaTeX: the formula, the gains or the table of rules, to be put into a document."""
+"""The LaTeX export: the formula, the gains or the table of rules, to be included in a document."""
 
 from collections.abc import Iterator
 
 from clearloop.controllers import Controller
-from clearloop.exports.printer import ascii_name, commented, harmless
+from clearloop.exports.comments import commented, harmless
+from clearloop.exports.printer import ascii_name
 from clearloop.exports.targets import Files, Order, Target
 
-_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_ESCAPES = {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _ESCAPES |= {sign: "\\" + sign for sign in "&%$#_{}"}
 
 
 def latex(controller: Controller) -> str:
-    """A snippet; the preamble that it needs is in its first lines."""
+    """Return a controller as a snippet of LaTeX, whose first lines name the packages that it needs."""
     head = ["Needs \\usepackage{amsmath} and \\usepackage{booktabs}."]
     if controller.name:
         head.insert(0, harmless(controller.name))
@@ -19,7 +20,7 @@ def latex(controller: Controller) -> str:
 
 
 def escaped(text: str) -> str:
-    """Words of a person as text of a document."""
+    """Return a line of plain text as LaTeX, with all special characters escaped."""
     return "".join(_ESCAPES.get(sign, sign) for sign in harmless(text))
 
 
@@ -32,7 +33,10 @@ def _notes(controller: Controller) -> Iterator[str]:
 
 
 class LaTeX(Target):
+    """The target `latex`: one file to be included in a document."""
+
     name, title, endings = "latex", "LaTeX", (".tex",)
 
     def write(self, order: Order) -> Files:
+        """Return the snippet."""
         return {f"{ascii_name(order.name)}.tex": latex(order.controller)}

@@ -1,18 +1,16 @@
-"""How a target writes formulas: a table of operations, and one printer for all of them.
+"""The printer that all languages share: formulas, statements and identifiers.
 
-A row has two forms: the plain one, where interval analysis shows that no special case can occur, and the one
-with the special case (a division by 0, an overflow), mostly a small function that the export brings along.
+A language gives tables: `Dialect` for operations and `Syntax` for statements. An operation has two forms: the
+plain one, used where interval analysis shows that no special case can occur, and one that handles the special
+case (a division by 0, an overflow), which mostly calls a small helper function that the export contains.
 """
 
 import re
-import textwrap
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import clearloop
-from clearloop.controllers import Controller
 from clearloop.controllers.routine import (
     Best,
     Fill,
@@ -33,7 +31,7 @@ from clearloop.expression.nodes import AND, ATOM, NEGATION, OR, READ_LIMIT, Oper
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
 
-# What most languages write alike. `saturated`, `divided` and so on are functions that they bring along.
+# The forms that most languages share. `saturated`, `divided` and so on are helper functions of the export.
 PLAIN = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",
@@ -70,18 +68,25 @@ SPECIAL = {
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    plain: Mapping[str, str]
-    """Of every operation: `{0} + {1}` (bound as in the formula language), or `sin({0})`."""
-    special: Mapping[str, str]
-    """Of operations with a special case; `{plain}` is the plain form. Each is a call, or in brackets.
+    """A dialect says how a language writes operations and numbers.
 
-    `read` is a clip to ±1e12, as inputs are read."""
+    Attributes:
+        plain: The plain form of every operation: `{0} + {1}`, with the precedence of the formula language,
+            or `sin({0})`.
+        special: The forms that handle a special case: calls, or expressions in brackets. `{plain}` is the
+            plain form. The form `read` is a clip to ±1e12, as inputs are read.
+        helpers: The definitions of the helper functions that the forms call, by name; a helper may call those
+            before it.
+        number: The function that writes a number in a precision.
+    """
+
+    plain: Mapping[str, str]
+    special: Mapping[str, str]
     helpers: Mapping[str, str] = field(default_factory=dict)
-    """The small functions that the forms above call, by name; one may call those before it."""
     number: Callable[[float, Precision], str]
 
     def helpers_in(self, text: str) -> list[str]:
-        """The helpers that a text calls, and those that they call, in the order of the table."""
+        """Return the helpers that a text calls, and those that they call, in the order of the table."""
         needed: set[str] = set()
         for name in reversed(list(self.helpers)):
             if re.search(rf"\b{name}\(", text) or any(
@@ -92,26 +97,41 @@ class Dialect:
 
 
 class Piece(NamedTuple):
+    """A printed part of a formula.
+
+    Attributes:
+        text: The part in the target's language.
+        binds: The precedence of its outermost operation.
+        span: The interval of its values.
+        value: Its value, if it is a constant.
+    """
+
     text: str
     binds: int
-    """How tightly its outermost operation binds."""
     span: Span
     value: float | None = None
-    """Of a constant."""
 
 
 @dataclass(frozen=True)
 class Printer:
-    """Prints formulas in a dialect, in some precision, with the names and spans that a routine has so far."""
+    """A printer of formulas in a dialect and a precision.
+
+    Attributes:
+        dialect: The forms of operations and numbers.
+        precision: The precision that the target computes in.
+        leaf: The function that gives the text and the span of a variable.
+    """
 
     dialect: Dialect
     precision: Precision
     leaf: Callable[[Variable], tuple[str, Span]]
 
     def text(self, tree: Expression) -> str:
+        """Return a formula in the target's language."""
         return self.piece(tree).text
 
     def piece(self, tree: Expression) -> Piece:
+        """Return a formula in the target's language, with its precedence and its span."""
         return fold(tree, self._leaf, self._call)
 
     def _leaf(self, node: Number | Variable) -> Piece:
@@ -146,7 +166,10 @@ class Printer:
         return Piece(text, operation.precedence if infix else ATOM, span, value)
 
     def _exact(self, name: str, left: Piece, right: Piece) -> list[Piece]:
-        """A number x is above 0.1 just when it is above the largest number that is not above 0.1."""
+        """Round constants so that a comparison in this precision decides as the original does.
+
+        For example, x > 0.1 holds if and only if x is above the largest representable number up to 0.1.
+        """
         pieces = []
         for piece, greater in ((left, name in ("gt", "le")), (right, name in ("lt", "ge"))):
             if piece.value is None:
@@ -158,7 +181,7 @@ class Printer:
 
 
 def _operands(operation: Operation, pieces: Sequence[Piece]) -> list[str]:
-    """With brackets where the binding asks for them, and where readers would like to see some."""
+    """Put operands in brackets where the precedence requires it, and where it helps the reader."""
     single = len(pieces) == 1
     texts = []
     for number, piece in enumerate(pieces):
@@ -169,14 +192,17 @@ def _operands(operation: Operation, pieces: Sequence[Piece]) -> list[str]:
     return texts
 
 
-# Identifiers that a target accepts, made from names that people chose: ASCII, no keywords, no clashes.
+# Identifiers: names that people chose become ASCII words that are no keywords and differ from each other.
 
-DOT_ABOVE = "\u0307"
-LONGEST_C_NAME = 31  # characters that every C99 compiler tells external names apart by
+_DOT_ABOVE = "\u0307"
+LONGEST_C_NAME = 31  # C99 compilers need not distinguish external names beyond so many characters
 
 
 def ascii_name(text: str) -> str:
-    """θ̇ as theta_dot, é as e, other letters by their code; `_` is never doubled, first or last."""
+    """Return a text as an identifier in ASCII, in which `_` is never doubled, first or last.
+
+    For example, θ̇ becomes theta_dot and é becomes e; other letters are given by their code.
+    """
     word = "".join(_spelled(character) for character in unicodedata.normalize("NFKD", text))
     word = re.sub("_+", "_", re.sub(r"[^A-Za-z0-9]", "_", word)).rstrip("_")
     return word if re.match("[A-Za-z]", word) else f"x{word}" if word.startswith("_") else f"x_{word}"
@@ -186,7 +212,7 @@ def _spelled(character: str) -> str:
     if character.isascii():
         return character
     if unicodedata.combining(character):
-        return "_dot" if character == DOT_ABOVE else ""
+        return "_dot" if character == _DOT_ABOVE else ""
     script, _, letter = unicodedata.name(character, "").partition(" LETTER ")
     if script.startswith("GREEK") and letter.isalpha():
         return letter.capitalize() if "CAPITAL" in script else letter.lower()
@@ -194,7 +220,12 @@ def _spelled(character: str) -> str:
 
 
 class Names:
-    """Gives each thing its identifier, once."""
+    """A table that gives each thing an identifier of its own.
+
+    Args:
+        reserved: Words that must not be used as identifiers.
+        ignore_case: Whether names that differ only in upper and lower case clash.
+    """
 
     def __init__(self, reserved: Collection[str], *, ignore_case: bool = False) -> None:
         self._ignore_case = ignore_case
@@ -205,7 +236,7 @@ class Names:
         return word.lower() if self._ignore_case else word
 
     def give(self, thing: Hashable, wish: str) -> str:
-        """The identifier of a thing: the wish, made legal and with a number if it is taken."""
+        """Return the identifier of a thing: at first the wish, made legal, with a number if it is taken."""
         if thing not in self._given:
             word = base = ascii_name(wish)[:LONGEST_C_NAME].rstrip("_")
             number = 2
@@ -222,22 +253,30 @@ class Names:
 
 # The names and spans of a routine's values while it is printed, statement by statement.
 
-ZERO = Span(0.0, 0.0)
+_ZERO = Span(0.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Knows how each value is called and between which numbers it lies."""
+    """The names and the spans of a routine's values while it is printed.
+
+    Attributes:
+        routine: The routine that is printed.
+        dialect: The forms of operations and numbers.
+        precision: The precision that the target computes in.
+        names: The identifiers of values.
+        ring: The form of an element of a ring, such as `memory->{}[{}]`.
+        spans: The intervals of the values that are known so far.
+        tables: The declarations of constant numbers that statements need.
+    """
 
     routine: Routine
     dialect: Dialect
     precision: Precision
     names: Names
     ring: str
-    """How an element of a ring is written: `memory->{}[{}]`."""
     spans: dict[Hashable, Span] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
-    """Declarations of constant numbers that statements need."""
 
     def __post_init__(self) -> None:
         for one in self.routine.inputs:
@@ -256,21 +295,24 @@ class Environment:
                 self.names.give(target, target.name)
 
     def _start(self, ring: Ring) -> Span:
-        """Before its values are known: those of states and actions are read limited."""
+        """Return the span of a ring before it is stored to: states and actions are limited when read."""
         limits = {output.action: output.limits for output in self.routine.outputs}.get(ring.name)
         if limits and isinstance(ring.holds, Variable):
             low, high = map(self.precision.rounded, limits)
-            return ZERO.hull(Span(low, high))
+            return _ZERO.hull(Span(low, high))
         return of_input(self.precision)
 
     @property
     def printer(self) -> Printer:
+        """A printer that knows the names and spans so far."""
         return Printer(self.dialect, self.precision, self._leaf)
 
     def text(self, tree: Expression) -> str:
+        """Return a formula in the target's language."""
         return self.printer.text(tree)
 
     def number(self, value: float) -> str:
+        """Return a number in the target's language."""
         return self.dialect.number(value, self.precision)
 
     def _leaf(self, variable: Variable) -> tuple[str, Span]:
@@ -283,7 +325,7 @@ class Environment:
         return f"{self.names[array]}[{variable.lag}]", self.spans[array]
 
     def run(self) -> Iterator[Statement]:
-        """The statements, one after the other; the spans are those before the one that is given."""
+        """Yield the statements one after the other; the spans are then those before that statement."""
         for statement in self.routine.body:
             yield statement
             self._learn(statement)
@@ -295,12 +337,12 @@ class Environment:
             case Output():
                 self.spans[statement.action] = self._limited(statement)
             case Store(ring=ring):
-                self.spans[ring_key(ring.name)] = ZERO.hull(self._span(ring.holds))
+                self.spans[ring_key(ring.name)] = _ZERO.hull(self._span(ring.holds))
             case Sum(ring=ring):
                 most = statement.count * self.spans[ring_key(ring.name)].size * 1.01
                 self.spans[statement.target] = Span(-most, most)
             case Fill():
-                self.spans[statement.target] = ZERO.hull(*map(self._span, statement.values))
+                self.spans[statement.target] = _ZERO.hull(*map(self._span, statement.values))
             case Mean():
                 ends = [of_number(value, self.precision) for value in statement.outputs]
                 self.spans[statement.target] = with_margin(ends[0].hull(*ends), self.precision)
@@ -315,12 +357,12 @@ class Environment:
             self.spans[target] = ends[0].hull(*ends)
 
     def before_layers(self, best: Best) -> None:
-        """Of a network that is asked about rows: its input is one of them, too."""
+        """Extend the span of a network's input by the rows that are written into it."""
         values = [of_number(value, self.precision) for row in best.rows for value in row]
         self.spans[best.source] = self.spans[best.source].hull(*values)
 
     def layer(self, layer: Layer) -> tuple[Span, bool]:
-        """What a layer gives, and whether its sums may be too large for the precision."""
+        """Return the span of a layer's results, and whether its sums may overflow in this precision."""
         source, sums, over = self.spans[layer.source], [], False
         for row, bias in zip(layer.weights, layer.bias, strict=True):
             most = sum(abs(self.precision.rounded(weight)) * source.size for weight in row)
@@ -345,36 +387,53 @@ class Environment:
 
 
 def ring_key(name: Variable) -> Hashable:
-    """A ring has a name of its own beside that of the value."""
+    """Return the key of a ring in tables: its identifier and span differ from those of the value."""
     return "ring", name
 
 
 def plain_name(variable: Variable) -> str:
+    """Return the wish for a variable's identifier: `theta`, or `rho_setpoint`."""
     return variable.name if variable.part == "value" else f"{variable.name}_{variable.part}"
 
 
-# How a target writes statements: a table of templates, and one printer for all of them.
+# Statements: a language gives a table of templates, and one printer fills them in.
 
 STEP = "    "
 
 
 @dataclass(frozen=True, kw_only=True)
 class Syntax:
-    """Templates of one or more lines each."""
+    """The templates of a language for the statements of a routine, of one or more lines each.
+
+    Attributes:
+        let: A named value.
+        store: The present value becomes element 0 of a ring.
+        repeat: At the first step, element 0 of a ring is copied to all elements.
+        sum: The sum of the first elements of a ring.
+        fill: An array of values.
+        table: An array of constant numbers.
+        mean: The weighted mean of the outputs of rules.
+        layer: The call of the function for a layer of a network.
+        best_open: The head of a loop over the rows of `Best`.
+        best_input: Inside that loop, an element of the row becomes an element of the network's input.
+        best_close: The end of that loop, which keeps the best row.
+        best_choice: A named value from the best row.
+        output: An action before it is limited.
+        clip: The limits of an action.
+        level: The limits of an action that takes only some values.
+        answer: The assignment of an action to the result.
+    """
 
     let: str
     store: str
     repeat: str
-    """After the first `store` of a ring in which the first value is repeated."""
     sum: str
     fill: str
     table: str
-    """Constant numbers."""
     mean: str
     layer: str
     best_open: str
     best_input: str
-    """Inside a loop over rows: an element of the network's input becomes one of the row."""
     best_close: str
     best_choice: str
     output: str
@@ -384,13 +443,13 @@ class Syntax:
 
 
 def body_lines(environment: Environment, syntax: Syntax) -> list[str]:
-    """The lines of all statements of a routine, not indented."""
+    """Return the lines of all statements of a routine, not indented."""
     texts = [text for one in environment.run() for text in _lines(one, environment, syntax)]
     return "\n".join(filter(None, texts)).splitlines()
 
 
 def output_words(output: Output) -> str:
-    """The unit of an action, its limits and its steps, for a comment: `N, -10 to 10 in 4 steps`."""
+    """Return the unit, the limits and the steps of an action for a comment: `N, -10 to 10 in 4 steps`."""
     if output.limits is None:
         return output.unit
     low, high = output.limits
@@ -399,7 +458,7 @@ def output_words(output: Output) -> str:
 
 
 def _lines(statement: Statement, environment: Environment, syntax: Syntax) -> Iterator[str]:
-    """One statement; the environment is as before it, and gets the tables of numbers that it needs."""
+    """Yield the lines of one statement, and add the tables of numbers that it needs to the environment."""
     names, text, zero = environment.names, environment.text, environment.number(0.0)
     match statement:
         case Let():
@@ -436,7 +495,7 @@ def _table(name: str, values: tuple[float, ...], environment: Environment, synta
 
 
 def _layer(layer: Layer, environment: Environment, syntax: Syntax) -> Iterator[str]:
-    """Weights row by row, then the call of the function for such layers."""
+    """Add the weights to the tables, and yield the call of the function for such layers."""
     names = environment.names
     weights = names.give((layer.target, "weights"), f"{layer.target.name}_weights")
     bias = names.give((layer.target, "bias"), f"{layer.target.name}_bias")
@@ -454,12 +513,20 @@ def _layer(layer: Layer, environment: Environment, syntax: Syntax) -> Iterator[s
 
 
 def layer_function(activation: str, over: bool) -> str:
-    """The name of the small function; `over`: sums may be too large for the precision."""
+    """Return the name of the helper function for a layer; `over` says that its sums may overflow."""
     return f"layer_{activation}" + "_saturated" * over
 
 
 def layer_functions(template: str, activations: Mapping[str, str]) -> dict[str, str]:
-    """One for each activation, where no sum can be too large; `activations`: what becomes of a sum."""
+    """Return the definitions of layer functions whose sums cannot overflow.
+
+    Args:
+        template: The definition, with `{name}`, `{activation}` and `{value}`.
+        activations: For each activation function, its value for a sum.
+
+    Returns:
+        The definitions by name.
+    """
     names = {layer_function(activation, False): activation for activation in activations}
     return {
         name: template.format(name=name, activation=activation, value=activations[activation])
@@ -497,7 +564,7 @@ def _best(best: Best, environment: Environment, syntax: Syntax) -> Iterator[str]
 
 
 def _index(row: str, width: int, number: int) -> str:
-    """Of a number in a table of rows."""
+    """Return the index of a number in a table of rows."""
     return row if width == 1 else f"{width}*{row} + {number}"
 
 
@@ -513,48 +580,3 @@ def _output(output: Output, environment: Environment, syntax: Syntax) -> Iterato
         form = syntax.level if output.parts else syntax.clip
         yield form.format(name=name, low=low, high=high, parts=environment.number(output.parts))
     yield syntax.answer.format(name=name)
-
-
-# What stands at the head of every export, and how people's words are made harmless in comments.
-
-WIDTH = 100
-_LONGEST_LINE = 2_000  # characters of one line of words; a formula may have 10,000
-_HARMLESS = (("*/", "* /"), ("/*", "/ *"), ("??", "? ?"), ("\\", "/"))  # in C, `??/` and `\` join lines
-
-
-def about(controller: Controller, name: str) -> list[str]:
-    """Lines of words: the controller, its limits and setpoints, and how often to call it."""
-    lines = [controller.name or name, "", *controller.words(), ""]
-    if controller.dt:
-        lines.append(f"Call it once every {controller.dt:g} s.")
-    lines.append(f"Exported by clearloop {clearloop.__version__}.")
-    return [harmless(line) for line in lines]
-
-
-def harmless(line: str) -> str:
-    """A line for a comment in any language: nothing in it ends the comment or goes unseen."""
-    text = "".join(c if c.isprintable() else "?" for c in line[:_LONGEST_LINE])
-    for bad, good in _HARMLESS:
-        while bad in text:
-            text = text.replace(bad, good)
-    return text.rstrip()
-
-
-def commented(lines: list[str], mark: str) -> Iterator[str]:
-    """As comment lines, each beginning with the mark."""
-    for line in lines:
-        indent = " " * (len(line) - len(line.lstrip()) + 4)
-        width = WIDTH - len(mark)
-        for part in textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]:
-            yield f"{mark} {part}".rstrip()
-
-
-def folded(line: str, indent: str) -> str:
-    """A long line of code, broken at spaces."""
-    if len(indent) + len(line) <= WIDTH:
-        return indent + line
-    deeper = indent + " " * (len(line) - len(line.lstrip()) + 4 * (" = " in line))
-    parts = textwrap.wrap(
-        indent + line, WIDTH, subsequent_indent=deeper, break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(parts)

@@ -1,32 +1,29 @@
-"""Python: one file that needs nothing but the standard library, with the functions `reset` and `act`."""
+"""The Python export: one file with the functions `reset` and `act` that needs only the standard library."""
 
 import builtins
 import keyword
 from collections.abc import Iterator
 
 from clearloop.controllers.routine import Input, Routine
+from clearloop.exports.comments import WIDTH, about, commented, folded
 from clearloop.exports.lowering import lower
 from clearloop.exports.printer import (
     PLAIN,
     SPECIAL,
     STEP,
-    WIDTH,
     Dialect,
     Environment,
     Names,
     Syntax,
-    about,
     ascii_name,
     body_lines,
-    commented,
-    folded,
     layer_functions,
     ring_key,
 )
 from clearloop.exports.spans import DOUBLE, Precision
 from clearloop.exports.targets import Files, Order, Target
 
-# The words of Python: operations, the small functions that total ones need, and names that are taken.
+# How Python writes operations, helper functions and statements, and which names are reserved.
 
 _RESERVED = (
     frozenset(dir(builtins))
@@ -61,25 +58,25 @@ _SPECIAL = SPECIAL | {
 
 _HELPERS = {
     "clip": '''def clip(x, low, high):
-    """x, but at least low and at most high"""
+    """Limit x to the range from low to high."""
     return min(max(x, low), high)
 ''',
     "limited": '''def limited(x):
-    """An input as it is read: at most 1e12."""
+    """Limit an input to +/-1e12."""
     if math.isnan(x):
         raise ValueError("an input is not a number")
     return clip(float(x), -1e12, 1e12)
 ''',
     "saturated": '''def saturated(x):
-    """The largest number in place of an infinite one."""
+    """Limit x to finite numbers: an overflow becomes the largest one."""
     return clip(x, -1.7976931348623157e308, 1.7976931348623157e308)
 ''',
     "divided": '''def divided(a, b):
-    """a/b; 0 where b is 0"""
+    """Return a/b, or 0 if b is 0."""
     return 0.0 if b == 0 else saturated(a/b)
 ''',
     "power": '''def power(base, exponent):
-    """Base to the exponent; 0 where there is no such number."""
+    """Return base to the power of exponent, or 0 where that is undefined."""
     if base == 0:
         return 1.0 if exponent == 0 else 0.0
     if base < 0 and exponent != math.floor(exponent):
@@ -91,36 +88,36 @@ _HELPERS = {
         return saturated(-math.inf if base < 0 and odd else math.inf)
 ''',
     "exponential": '''def exponential(x):
-    """The largest number in place of an infinite one."""
+    """Return exp(x); an overflow becomes the largest number."""
     try:
         return math.exp(x)
     except OverflowError:
         return saturated(math.inf)
 ''',
     "angle": '''def angle(y, x):
-    """Of the point (x, y); zeros have no sign here."""
+    """Return the angle of the point (x, y); adding 0 removes the sign of a negative zero."""
     return math.atan2(y + 0.0, x + 0.0)
 ''',
     "sign": '''def sign(x):
-    """-1, 0 or 1"""
+    """Return the sign of x: -1, 0 or 1."""
     return float(x > 0) - float(x < 0)
 ''',
     "wrap": '''def wrap(x):
-    """The angle in [-pi, pi)."""
+    """Return the angle x, brought into [-pi, pi)."""
     rest = x - math.tau*float(math.floor((x + math.pi)/math.tau))
     return rest if -math.pi <= rest < math.pi else -math.pi
 ''',
     "level": '''def level(x, low, high, count):
-    """The nearest of the levels that cut low to high into count equal steps."""
+    """Round x to the nearest of the levels that divide low to high into count equal steps."""
     k = math.floor((clip(x, low, high) - low)*count/(high - low) + 0.5)
     return min(low + k*(high - low)/count, high)
 ''',
     "shift": '''def shift(past):
-    """All values become one step older."""
+    """Move all past values back by one step."""
     past[1:] = past[:-1]
 ''',
     "weighted_mean": '''def weighted_mean(fits, outputs):
-    """Of the outputs, weighted by e to the fits, so that the largest weight is 1."""
+    """Return the mean of the outputs, weighted by exp(fit), with the largest weight scaled to 1."""
     best = max(fits)
     weights = [math.exp(fit - best) for fit in fits]
     return sum(weight*output for weight, output in zip(weights, outputs))/sum(weights)
@@ -128,7 +125,7 @@ _HELPERS = {
 }
 
 _LAYER = '''def {name}(weights, bias, x):
-    """A layer of a network: {activation}."""
+    """Compute a layer of a network with the activation function {activation}."""
     y = []
     for i in range(len(bias)):
         total = 0.0
@@ -144,7 +141,7 @@ _ACTIVATIONS = {
     "tanh": "math.tanh(total)",
     "sigmoid": "0.5 + 0.5*math.tanh(0.5*total)",
 }
-_LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network is too large
+_LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network overflows
 
 _DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
 
@@ -169,6 +166,7 @@ _SYNTAX = Syntax(
 
 
 def python(routine: Routine, about: list[str]) -> str:
+    """Return a routine as a Python module; `about` has the lines of its first comment."""
     names = Names({*_RESERVED, *_DIALECT.helpers, "value"})
     environment = Environment(
         routine=routine, dialect=_DIALECT, precision=DOUBLE, names=names, ring="memory.{}[{}]"
@@ -184,23 +182,23 @@ def python(routine: Routine, about: list[str]) -> str:
 def _memory(environment: Environment) -> Iterator[str]:
     routine, names = environment.routine, environment.names
     yield "class Memory:"
-    yield '    """What is remembered of an episode; setpoints may be changed between steps."""\n'
+    yield '    """The memory of an episode. Its setpoints may be changed between steps."""\n'
     yield "    def __init__(self):"
     for one in routine.parameters:
         yield f"        self.{names[one.variable]} = {environment.number(one.default or 0.0)}"
     if routine.remembers_the_start:
         yield "        self.started = False"
     for ring in routine.rings:
-        yield f"        self.{names[ring_key(ring.name)]} = [0.0]*{ring.depth + 1}  # [k]: k steps ago"
+        yield f"        self.{names[ring_key(ring.name)]} = [0.0]*{ring.depth + 1}  # [k]: value k steps ago"
     if not (routine.parameters or routine.rings):
         yield "        pass"
-    yield '\n\ndef reset():\n    """A memory for a new episode."""\n    return Memory()\n\n'
+    yield '\n\ndef reset():\n    """Return the memory of a new episode."""\n    return Memory()\n\n'
 
 
 def _act(environment: Environment) -> Iterator[str]:
     routine, names = environment.routine, environment.names
     yield "def act(observation, memory, setpoint=None):"
-    yield '    """One step: from what is observed now to what is to be done."""'
+    yield '    """Compute one control step: the actions for the present observation."""'
     if any(one.variable.part == "setpoint" for one in routine.inputs):
         yield "    aims = setpoint or {}"
     for one in routine.inputs:
@@ -234,10 +232,13 @@ def _source(one: Input, names: Names) -> str:
 
 
 class Python(Target):
+    """The target `python`: one module."""
+
     name, title, endings = "python", "Python", (".py",)
     networks = True
     verifier = "clearloop.verification.verdict:run_python"
 
     def write(self, order: Order) -> Files:
+        """Return the module."""
         text = python(lower(order.controller), about(order.controller, order.name))
         return {f"{ascii_name(order.name)}.py": text}

@@ -1,7 +1,7 @@
-"""Interval analysis: between which numbers a value lies, and where an operation needs its special case.
+"""Interval analysis: the bounds of a value, and whether an operation on it needs its special case.
 
-Ends of intervals are computed in the precision of the target. Rounding is monotone, so the ends of a sum, a
-product or a quotient are exact bounds; the functions of a mathematical library get a margin.
+The ends of intervals are computed in the precision of the target. Rounding is monotone, so the ends of a sum,
+a product or a quotient are exact bounds; the functions of a mathematical library get a margin.
 """
 
 import math
@@ -15,49 +15,54 @@ import numpy as np
 from clearloop.expression import nodes
 from clearloop.expression.nodes import LARGEST, READ_LIMIT, SMALLEST_LOGARITHM, saturated
 
-# Double and single precision: what fits, and how it is rounded.
-
-ROUND = 1e6
+_ROUND = 1e6  # from here on, numbers with one significant digit are written as 1e+12
 
 PrecisionName = Literal["double", "single"]
 
 
 @dataclass(frozen=True)
 class Precision:
+    """A floating-point format: double or single precision.
+
+    Attributes:
+        name: "double" or "single".
+        largest: The largest finite number.
+        unit: The largest relative error of one rounding.
+        tiny: The largest absolute error of one rounding near 0.
+    """
+
     name: PrecisionName
     largest: float
     unit: float
-    """Relative error of one rounding."""
     tiny: float
-    """Absolute error of one rounding near 0."""
 
     def rounded(self, value: float) -> float:
-        """The nearest number that there is, the largest ones for what is beyond."""
+        """Return the nearest representable number; beyond the largest one, that one."""
         if self.name == "double":
             return saturated(value)
         return float(np.float32(min(max(value, -self.largest), self.largest)))
 
     def below(self, value: float) -> float:
-        """The largest number that is not above."""
+        """Return the largest representable number that is not above `value`."""
         near = self.rounded(value)
         return near if near <= max(value, -self.largest) else self.neighbour(near, -math.inf)
 
     def above(self, value: float) -> float:
-        """The smallest number that is not below."""
+        """Return the smallest representable number that is not below `value`."""
         return -self.below(-value)
 
     def neighbour(self, value: float, toward: float) -> float:
-        """The next number."""
+        """Return the next representable number in the direction of `toward`."""
         if self.name == "double":
             return self.rounded(math.nextafter(value, toward))
-        with np.errstate(over="ignore"):  # of the largest one
+        with np.errstate(over="ignore"):  # the neighbour of the largest number is infinite
             return self.rounded(float(np.nextafter(np.float32(self.rounded(value)), np.float32(toward))))
 
     def text(self, value: float) -> str:
-        """The shortest decimal that is read back as this number."""
+        """Return the shortest decimal that is read back as this number."""
         value = self.rounded(value)
         short = f"{value:.0e}"
-        if ROUND <= abs(float(short)) <= self.largest and self.rounded(float(short)) == value:
+        if _ROUND <= abs(float(short)) <= self.largest and self.rounded(float(short)) == value:
             return short  # 1e+12, not 1000000000000.0
         return repr(value) if self.name == "double" else str(np.float32(value))
 
@@ -68,58 +73,67 @@ PRECISIONS: dict[str, Precision] = {one.name: one for one in (DOUBLE, SINGLE)}
 
 
 _MARGIN = 16  # units in the last place that a library's function may be off by, generously
-HALF_TURN = 3.14  # wrap leaves what is below as it is
+_HALF_TURN = 3.14  # wrap does not change angles up to this one
 
 
 class Span(NamedTuple):
+    """A closed interval from `low` to `high`."""
+
     low: float
     high: float
 
     @property
     def has_zero(self) -> bool:
+        """True if 0 lies in the interval."""
         return self.low <= 0 <= self.high
 
     @property
     def size(self) -> float:
+        """The largest magnitude in the interval."""
         return max(abs(self.low), abs(self.high))
 
     def within(self, low: float, high: float) -> bool:
+        """Return whether the interval lies in the one from `low` to `high`."""
         return low <= self.low and self.high <= high
 
     def hull(self, *others: "Span") -> "Span":
+        """Return the smallest interval that contains this one and the others."""
         return Span(min(self.low, *(o.low for o in others)), max(self.high, *(o.high for o in others)))
 
 
 class FoundSpan(NamedTuple):
+    """The span of an operation's results, and whether the operation needs the form for its special case."""
+
     span: Span
     special: bool
-    """Whether mathematics alone does not say what the value is: the operation needs its special case."""
 
 
 _Rule = Callable[[Sequence[Span], Precision], FoundSpan]
 
 
 def of_number(value: float, precision: Precision) -> Span:
+    """Return the span of a constant."""
     return Span(precision.rounded(value), precision.rounded(value))
 
 
 def of_input(precision: Precision) -> Span:
+    """Return the span of an input, which is limited to ±1e12 when it is read."""
     return Span(precision.rounded(-READ_LIMIT), precision.rounded(READ_LIMIT))
 
 
 def found(operation: str, spans: Sequence[Span], precision: Precision) -> FoundSpan:
-    """The values that an operation gives for arguments from these spans."""
+    """Return the span of an operation's results for arguments from these spans."""
     return _RULES[operation](spans, precision)
 
 
 def with_margin(span: Span, precision: Precision) -> Span:
-    """With a margin for what libraries differ in."""
+    """Return the span, widened by the amount by which mathematical libraries may differ."""
     margin = _MARGIN * precision.unit * span.size + precision.tiny
     return Span(precision.rounded(span.low - margin), precision.rounded(span.high + margin))
 
 
 def _fitting(ends: Sequence[float], precision: Precision) -> FoundSpan:
-    """Results that may be too large for the precision."""
+    """Return the span between the least and the largest of these results, which may overflow."""
     low, high = min(ends), max(ends)
     over = max(-low, high) > precision.largest
     return FoundSpan(Span(precision.rounded(low), precision.rounded(high)), over)
@@ -203,13 +217,13 @@ def _clip(spans: Sequence[Span], precision: Precision) -> FoundSpan:
 
 
 def _atan2(spans: Sequence[Span], _: Precision) -> FoundSpan:
-    """The sign of a zero decides between −π and π, which it must not."""
+    """Ask for the special case where the sign of a zero would decide between −π and π."""
     y, x = spans
     return FoundSpan(Span(-3.2, 3.2), y.has_zero and x.low <= 0)
 
 
 def _wrap(spans: Sequence[Span], _: Precision) -> FoundSpan:
-    inside = spans[0].within(-HALF_TURN, HALF_TURN)
+    inside = spans[0].within(-_HALF_TURN, _HALF_TURN)
     return FoundSpan(spans[0] if inside else Span(-3.2, 3.2), not inside)
 
 
@@ -240,7 +254,7 @@ _RULES: dict[str, _Rule] = {
     "log": _log,
     "sin": _always(-1, 1),
     "cos": _always(-1, 1),
-    "tan": _always(-1e17, 1e17),  # no number is near enough to π/2 for more
+    "tan": _always(-1e17, 1e17),  # no floating-point number is closer to π/2
     "atan2": _atan2,
     "tanh": _tanh,
     "sign": _always(-1, 1),

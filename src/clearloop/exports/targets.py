@@ -1,4 +1,4 @@
-"""What an export target promises, and the function that users call to export a controller.
+"""The interface of export targets, and the function that users call to export a controller.
 
 A new target is a file with a class that derives from `Target`, and a line in `registry.py`.
 """
@@ -19,43 +19,50 @@ Files = dict[str, str]
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be exported, and how."""
+    """An order says which controller a target exports, and how.
+
+    Attributes:
+        controller: The controller with its limits and units.
+        name: The name of the export, as the user gave it; `printer.ascii_name` makes an identifier of it.
+        precision: The precision of the numbers; always double for a target without single precision.
+        options: The options of the target that were asked for.
+    """
 
     controller: Controller
-    """with its limits and units"""
     name: str
-    """of the export, as the user gave it; `printer.ascii_name` makes an identifier of it"""
     precision: Precision
-    """of the numbers; always double for a target that has no single precision"""
     options: frozenset[str]
-    """some of the target's"""
 
 
 class Target(ABC):
-    """A language that controllers are exported to. The class variables say what it can do."""
+    """A target is a language that controllers are exported to; its class variables say what it can do.
+
+    Attributes:
+        name: The name that users write, as in `export --to c`: small letters, digits and dashes.
+        title: The name of the language for people, such as "C".
+        endings: The endings of the file names, that of the main file first: (".c", ".h").
+        networks: Whether controllers that a person cannot read, such as networks, can be exported, too.
+        single: Whether single precision is available.
+        options: The names that `export --with` accepts.
+        verifier: The place, "package.module:function", of a function that takes a
+            `clearloop.verification.BenchTrial`, runs the exported code on its test vectors and returns the
+            actions [N, A]. If it is empty, exports to this target cannot be verified.
+    """
 
     name: ClassVar[str]
-    """what users write: `export --to c`; small letters, digits and dashes"""
     title: ClassVar[str]
-    """what people call it: "C" """
     endings: ClassVar[tuple[str, ...]]
-    """of the file names, the main one first: (".c", ".h")"""
     networks: ClassVar[bool] = False
-    """whether it takes networks, which nobody wants to read"""
     single: ClassVar[bool] = False
-    """whether it has single precision"""
     options: ClassVar[tuple[str, ...]] = ()
-    """what `export --with` can ask for"""
     verifier: ClassVar[str] = ""
-    """the place of a function, "package.module:function", that takes a `clearloop.verification.BenchTrial`,
-    runs the exported code on its test vectors, and gives the actions [N, A]; none: it cannot be verified"""
 
     @abstractmethod
     def write(self, order: Order) -> Files:
-        """The files of an export.
+        """Return the files of an export.
 
         Raises:
-            ClearloopError: this controller cannot be exported to this target; the message says why.
+            ClearloopError: If this controller cannot be exported to this target; the message says why.
         """
 
 
@@ -67,23 +74,27 @@ def export(
     precision: str = DOUBLE.name,
     options: Collection[str] = (),
 ) -> Files:
-    """The controller as source code: texts by file name, the main file first.
+    """Export a controller as source code.
 
     Args:
-        controller: its limits and units are written, too; `controller.for_task(task)` gives it a task's.
-        to: the name of a target: c, st, plcopen, javascript, python, latex, or one of another package.
-        name: of the files, and of what they define.
-        precision: double; or single, where the target has it (C, st, plcopen).
-        options: what is to be added, where the target has options (PIDs in st and plcopen).
+        controller: The controller. Its limits and units are exported, too; `controller.for_task(task)` gives
+            it those of a task.
+        to: The name of a target: c, st, plcopen, javascript, python, latex, or one of another package.
+        name: The name of the files and of what they define.
+        precision: "double", or "single" if the target has it (c, st, plcopen).
+        options: Options of the target (st and plcopen have some for PIDs).
+
+    Returns:
+        The texts by file name, the main file first.
 
     Raises:
-        ClearloopError: there is no such target, or it cannot express this controller.
+        ClearloopError: If there is no such target, or if it cannot express this controller.
     """
     target = find_target(to)
     if precision not in PRECISIONS:
         raise ClearloopError(f"precision {quoted(precision)}: expected {' or '.join(PRECISIONS)}")
     if precision != DOUBLE.name and not target.single:
-        raise ClearloopError(f"{to} has no {precision} precision: leave it at double")
+        raise ClearloopError(f"{to} has no {precision} precision: use double precision")
     if controller.plans:
         raise ClearloopError(
             f"a controller of kind '{controller.kind}' cannot be exported: it plans with its model"
@@ -91,25 +102,25 @@ def export(
     if not target.networks and not controller.readable:
         can = ", ".join(one.name for one in TARGETS.working() if one.networks)
         raise ClearloopError(
-            f"a controller of kind '{controller.kind}' cannot be exported to {to}; networks can be to: {can}"
+            f"a controller of kind '{controller.kind}' cannot be exported to {to}; export it to one of: {can}"
         )
     check_limits(controller, PRECISIONS[precision])
     if options and not target.options:
         can = ", ".join(one.name for one in TARGETS.working() if one.options)
         raise ClearloopError(f"--with {min(options)}: {to} has no options: export to {can}")
     for option in sorted({*options} - {*target.options}):
-        raise ClearloopError(f"--with {option}: unknown; there is {', '.join(target.options)}")
+        raise ClearloopError(f"--with {option}: unknown option; {to} has {', '.join(target.options)}")
     return target.write(Order(controller, name, PRECISIONS[precision], frozenset(options)))
 
 
 def find_target(name: str) -> Target:
-    """The target of this name; an error with a suggestion if there is none."""
+    """Return the target of this name, or raise a `ClearloopError` that suggests a similar one."""
     found: type[Target] = TARGETS.find(name)
     return found()
 
 
 def check_limits(controller: Controller, precision: Precision) -> None:
-    """Refuse limits that the precision cannot tell apart or compute with."""
+    """Raise a `ClearloopError` for limits that the precision cannot tell apart or compute with."""
     for name in controller.limits:
         low, high, step = controller.range_of(name)
         near, far = precision.rounded(low), precision.rounded(high)
@@ -117,5 +128,5 @@ def check_limits(controller: Controller, precision: Precision) -> None:
         if not (near < far and (abs(low) + abs(high)) * max(parts, 1) < precision.largest / 4):
             raise ClearloopError(
                 f"limits.{name}: {low:g} … {high:g} does not fit {precision.name} precision: "
-                "take other limits, or double precision"
+                "choose other limits, or double precision"
             )

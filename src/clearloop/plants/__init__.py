@@ -1,1 +1,1 @@
-"""The true system, where there is one to test on: a task's [plant], for the engine and for Gymnasium."""
+"""Plants: the true system of a task, if there is one to test on, for the engine and for Gymnasium."""

@@ -1,4 +1,6 @@
-"""A task's plant as a Gymnasium environment. Importing this module registers those of the built-in tasks:
+"""The plant of a task as a Gymnasium environment.
+
+Importing this module registers the plants of the built-in tasks:
 `gymnasium.make("clearloop.plants.environment:clearloop/cartpole-v0")`.
 """
 
@@ -18,10 +20,12 @@ _Vector = NDArray[np.float64]
 
 
 class PlantEnvironment(gymnasium.Env[_Vector, _Vector]):
-    """States in, actions out, in engineering units; one step is one control interval.
+    """A plant that takes actions and gives states, in engineering units; one step is one control interval.
 
     Actions are limited, and rounded to those that the task allows.
-    `reset(options={"start": [...]})` starts from a given state, otherwise from the task's start box.
+
+    Args:
+        task: A task with a plant, or the name of a built-in one.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  Gymnasium's own convention
@@ -38,6 +42,7 @@ class PlantEnvironment(gymnasium.Env[_Vector, _Vector]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[_Vector, dict[str, Any]]:
+        """Begin an episode at `options["start"]`, or else at random in the task's start box."""
         super().reset(seed=seed)
         start = (options or {}).get("start")
         point = self._full.random_starts(1, self.np_random)[0] if start is None else np.array(start, float)
@@ -51,6 +56,7 @@ class PlantEnvironment(gymnasium.Env[_Vector, _Vector]):
         return self._observation, self._info
 
     def step(self, action: _Vector) -> tuple[_Vector, float, bool, bool, dict[str, Any]]:
+        """Run one control interval; the episode terminates if the plant fails."""
         now = min(self._step, self.task.horizon - 1)
         aims, script = self._scenario.setpoints[0, now : now + 2], self._scenario.script[:, now : now + 2]
         _, reward, failed = self._plant.step(np.asarray(action, np.float64), aims, script)

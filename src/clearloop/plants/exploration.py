@@ -1,4 +1,4 @@
-"""Batches drawn from a plant: episodes from uniform starts under random actions, or those of a law."""
+"""Batches from a simulated plant: episodes from uniform starts under random actions, or those of a law."""
 
 from typing import NamedTuple
 
@@ -19,25 +19,31 @@ from clearloop.task.tables import Exploration, draw_levels
 
 
 class _Episodes(NamedTuple):
-    """n episodes of up to T steps."""
+    """The results of n episodes of up to T steps."""
 
-    states: NDArray[np.float64]
-    """[n, T + 1, S]"""
-    actions: NDArray[np.float64]
-    """[n, T, A]"""
-    rewards: NDArray[np.float64]
-    """[n, T]"""
-    failed: NDArray[np.bool_]
-    steps: NDArray[np.int64]
-    """[n] that were taken"""
-    setpoints: NDArray[np.float64]
-    """[n, T, P] of the P states whose setpoint is a log column"""
+    states: NDArray[np.float64]  # [n, T + 1, S]
+    actions: NDArray[np.float64]  # [n, T, A]
+    rewards: NDArray[np.float64]  # [n, T]
+    failed: NDArray[np.bool_]  # [n]
+    steps: NDArray[np.int64]  # [n], the number of steps until failure or the end
+    setpoints: NDArray[np.float64]  # [n, T, P], of the P states whose setpoint is a log column
 
 
 def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None) -> Batch:
-    """A batch of exactly `size` transitions by the task's [exploration].
+    """Make a batch by simulating a task's plant, as its [exploration] says.
 
     Failing transitions are kept, and end an episode; the last episode may be cut short.
+
+    Args:
+        task: A task with a plant of equations.
+        rng: The source of random starts, actions and signals.
+        size: The number of transitions; by default that of the task.
+
+    Returns:
+        A batch of exactly `size` transitions.
+
+    Raises:
+        ClearloopError: If the task has no such plant or no starts, or if `size` is below 1.
     """
     if not task.simulated:
         raise ClearloopError(
@@ -74,12 +80,12 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
 
 
 def law_window(task: Task) -> int:
-    """Observations that the law of the exploration looks back on."""
+    """Return the number of observations that the law of the exploration needs, the present one included."""
     return 1 + max((v.lag or 0 for law in task.exploration_law for v in variables(law)), default=0)
 
 
 def _explorers(task: Task, count: int, steps: int, history: int, rng: np.random.Generator) -> Policies:
-    """What chooses the actions: the task's law, or chance."""
+    """Return the policies that choose the actions: the task's law, or random actions."""
     if not task.exploration_law:
         actions = draw_levels(task.action_limits, task.action_counts, (count, steps), rng)
         return fixed_actions(actions, task)
@@ -98,7 +104,10 @@ def _explorers(task: Task, count: int, steps: int, history: int, rng: np.random.
 
 
 def _count_steps(task: Task, policies: Policies, system: System, job: Job) -> NDArray[np.int64]:
-    """[n] until failure: with a reward of 1 for failing, paid to the end, a return counts the rest."""
+    """Return the number of steps [n] until failure.
+
+    With a reward of 1 for failing, which is paid to the end, a return counts the remaining steps.
+    """
     horizon = job.setpoints.shape[1]
     if task.failure_condition is None:
         return np.full(len(job.starts), horizon)
@@ -109,7 +118,7 @@ def _count_steps(task: Task, policies: Policies, system: System, job: Job) -> ND
 
 
 def _batch(task: Task, drawn: _Episodes, wanted: int) -> Batch:
-    """One row for each observation, the last of an episode without an action."""
+    """Return a batch with one row for each observation; the last one of an episode has no action."""
     before = np.cumsum(drawn.steps) - drawn.steps
     steps = np.minimum(drawn.steps, wanted - before)[before < wanted]
     failed = (drawn.failed & (drawn.steps <= wanted - before))[: len(steps)]

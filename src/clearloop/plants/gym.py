@@ -1,4 +1,4 @@
-"""A plant that is somebody's Gymnasium environment: stepped in Python, one episode after the other."""
+"""Plants that are Gymnasium environments of others, which run in Python, one episode after the other."""
 
 from collections import deque
 from collections.abc import Collection, Mapping
@@ -12,13 +12,18 @@ from clearloop.expression import Expression, Variable, evaluate, variables
 from clearloop.plants.plant import task_window
 from clearloop.task import Task
 
-# A task's reward and failure in plain Python, step by step: for plants that the engine does not run.
-
 _Values = Mapping[str, float]
 
 
 class EpisodeJudge:
-    """Remembers as much of an episode as the task's formulas look back."""
+    """The reward and failure of a task in plain Python, for plants that the engine does not run.
+
+    It remembers as much of an episode as the task's formulas look back.
+
+    Args:
+        task: The task.
+        start: The first state of the episode.
+    """
 
     def __init__(self, task: Task, start: _Values) -> None:
         depth = task_window(task)
@@ -27,7 +32,13 @@ class EpisodeJudge:
         self._actions: deque[_Values] = deque([dict.fromkeys(task.actions, 0.0)] * depth, maxlen=depth)
 
     def judge(self, action: _Values, after: _Values, setpoints: _Values) -> tuple[float | None, bool | None]:
-        """Reward and failure of a step; None where the task has no formula for it."""
+        """Return the reward and the failure of a step, each None if the task has no formula for it.
+
+        Args:
+            action: The action of the step.
+            after: The state after it.
+            setpoints: The setpoints of the step.
+        """
         self._actions.appendleft(action)
         verdicts = [
             None if formula is None else self._value(formula, after, setpoints)
@@ -50,29 +61,32 @@ class EpisodeJudge:
 
 
 class Actor(Protocol):
-    """What a controller is here."""
+    """The part of a controller that an episode needs."""
 
-    def reset(self) -> Any: ...
+    def reset(self) -> Any:
+        """Return the memory of a new episode."""
 
     def act(
         self, observation: Mapping[str, float], memory: Any, setpoint: Mapping[str, float]
-    ) -> dict[str, float]: ...
+    ) -> dict[str, float]:
+        """Return the actions of one step."""
 
 
 class GymEpisode(NamedTuple):
-    """T steps."""
+    """An episode of T steps: states [T + 1, S], actions [T, A], rewards [T], and whether it failed."""
 
     states: Floats
-    """[T + 1, S]"""
     actions: Floats
-    """[T, A]"""
     rewards: Floats
-    """[T]"""
     failed: bool
 
 
 def make_environment(task: Task, steps: int) -> Any:
-    """The environment that the task names, for episodes of so many steps."""
+    """Return the environment that the task names, for episodes of so many steps.
+
+    Raises:
+        ClearloopError: If there is no such environment, or if it does not fit the task.
+    """
     import gymnasium
 
     identity = task.gymnasium or ""
@@ -89,16 +103,24 @@ def make_environment(task: Task, steps: int) -> Any:
 def _check_shape(task: Task, what: str, space: Any, names: str, count: int) -> None:
     if space.shape != (count,):
         raise ClearloopError(
-            f"task '{task.name}': {task.gymnasium} has {what} of shape {space.shape}, [{names}] has {count}"
+            f"task '{task.name}': {task.gymnasium} has {what} of shape {space.shape},"
+            f" but [{names}] has {count}"
         )
 
 
 def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floats, seed: int) -> GymEpisode:
-    """A controller from where the environment resets to with this seed; `setpoints`: [T, S].
+    """Run a controller for one episode of a Gymnasium environment.
 
-    Observations are the task's states in their order. The reward is the task's, or the environment's own
-    where the task learns it from a column. What fails or terminates stays where it is, and goes on paying;
-    where the task does not say what failure is, to terminate is to fail.
+    Observations are the task's states in their order. The reward is that of the task, or the environment's
+    own if the task learns it from a column. An episode that fails or terminates stays in its last state, and
+    its last reward is repeated to the end. Without a failure condition, termination counts as failure.
+
+    Args:
+        environment: The environment, from `make_environment`.
+        controller: The controller.
+        task: The task.
+        setpoints: [T, S] the setpoints of each step.
+        seed: The seed with which the environment is reset.
     """
     observation, _ = environment.reset(seed=seed)
     memory, state = controller.reset(), _named(task, observation)

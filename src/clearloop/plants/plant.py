@@ -1,4 +1,4 @@
-"""A task's plant and reward for the engine."""
+"""The plant and the reward of a task, lowered for the engine, and a plant that runs step by step."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -28,9 +28,9 @@ from clearloop.task.tables import to_levels
 
 
 def task_window(task: Task) -> int:
-    """Observations that the engine keeps for a task, the present one included.
+    """Return the number of observations that the engine keeps for a task, the present one included.
 
-    Its history, or more, if its own formulas look back further.
+    This is the task's history, or more if its own formulas look back further.
     """
     ahead = map(one_step_on, _derived(task).values())
     formulas = (*_judgements(task), *task.plant_derivatives.values(), *ahead)
@@ -39,9 +39,18 @@ def task_window(task: Task) -> int:
 
 
 def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None) -> System:
-    """The plant of a task file, with its reward, over the states of the task unveiled.
+    """Lower the plant of a task, with its reward, for the engine.
 
-    `history`: observations in the window.
+    Args:
+        task: A task with a plant of equations.
+        dtype: The type of the numbers.
+        history: The number of observations in the window; by default that of the task.
+
+    Returns:
+        The system, whose states are those of `task.unveiled`: hidden ones are states, too.
+
+    Raises:
+        ClearloopError: If the task has no such plant, or no formula for its reward.
     """
     if not task.simulated:
         raise ClearloopError(f"task '{task.name}' has no [plant] with equations")
@@ -60,14 +69,14 @@ def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None)
 
 
 def _derived(task: Task) -> dict[str, Expression]:
-    """Of the plant's states that are not integrated, in the order in which they follow from each other."""
+    """Return the formulas of the plant's states that are not integrated, in the order of computation."""
     return task.plant_next | task.plant_observed | task.derived
 
 
 def lower_reward(task: Task, dtype: Any, history: int | None = None) -> LoweredReward:
-    """The reward and the failure condition that a task file gives."""
+    """Lower the reward and the failure condition of a task, or raise a `ClearloopError` without a reward."""
     if task.reward_expression is None:
-        what = "gives no formula for its reward: it has to be learned from a log"
+        what = "has no formula for its reward: learn the reward from a log"
         raise ClearloopError(f"task '{task.name}' {what}")
     return lower_judgements(_judgements(task), task, dtype, history)
 
@@ -75,7 +84,7 @@ def lower_reward(task: Task, dtype: Any, history: int | None = None) -> LoweredR
 def lower_judgements(
     formulas: Sequence[Expression], task: Task, dtype: Any, history: int | None = None
 ) -> LoweredReward:
-    """A reward and, if there are two formulas, when it fails."""
+    """Lower the formula of a reward and, if there is a second one, that of a failure condition."""
     code, operand, spans = lower_programs(formulas, frame_slot(task, history), dtype)
     return LoweredReward(
         kind=FORMULA,
@@ -93,15 +102,13 @@ def _judgements(task: Task) -> list[Expression]:
 
 
 def empty_networks(dtype: Any) -> Networks:
+    """Return the networks of a system that has none."""
     none = np.zeros(0, np.int64)
     return Networks(numbers=np.zeros(0, dtype), total=1, sizes=none, activations=none)
 
 
-# Actions that stand fixed, as a population for the engine.
-
-
 def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
-    """`actions`: [N, T, A], for each of N starts its own."""
+    """Return policies that play fixed actions [N, T, A], for each of N starts its own."""
     return Policies(
         kind=SEQUENCE,
         numbers=actions.reshape(len(actions), -1),
@@ -114,18 +121,22 @@ def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
     )
 
 
-# The plant of a task, one control interval at a time.
-
-
 class PlantStep(NamedTuple):
+    """A step of a plant: the action [A] as applied (limited and rounded), the reward and the failure."""
+
     action: Floats
-    """[A] as it was applied: limited, and rounded to what the task allows"""
     reward: float
     failed: bool
 
 
 class PlantStepper:
-    """Remembers as much of an episode as the plant and its reward look back on."""
+    """The plant of a task, run one control interval at a time.
+
+    It remembers as much of an episode as the plant and its reward look back.
+
+    Args:
+        task: A task with a plant of equations.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task, self._states = task, len(task.unveiled.states)
@@ -133,21 +144,27 @@ class PlantStepper:
         self._system = lower_plant(task, history=self._history)
 
     def begin(self, start: Floats) -> None:
-        """From a state [S] of the task unveiled."""
+        """Begin an episode at a state [S] of `task.unveiled`."""
         windows = first_windows(start[None], len(self.task.actions), self._history)
         self._window = windows.reshape(self._history, -1)
 
     @property
     def state(self) -> Floats:
-        """[S] of the task unveiled: what sensors show, and what they do not."""
+        """The present state [S] of `task.unveiled`: what sensors show, and what they do not."""
         return self._window[0, : self._states].copy()
 
     def push(self, name: str, amount: float) -> None:
-        """Add to a state that the plant moves. What sensors show of it follows in the next step."""
+        """Add an amount to a state that the plant moves; what sensors show of it follows in the next step."""
         self._window[0, self.task.unveiled.state_names.index(name)] += amount
 
     def step(self, action: Floats, aims: Floats, script: Floats) -> PlantStep:
-        """`action`: [A]; `aims`: [2, S], setpoints now and after it; `script`: [1, 2, D], as in a `Job`."""
+        """Run one control interval.
+
+        Args:
+            action: [A] the wanted action.
+            aims: [2, S] the setpoints now and after the step.
+            script: [1, 2, D] the driven states now and after the step, as in a `Job`.
+        """
         chosen: Floats = to_levels(action, self.task.action_limits, self.task.action_counts)
         self._window[0, self._states :] = chosen
         flat = self._window.reshape(1, -1)

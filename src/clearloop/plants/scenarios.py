@@ -1,4 +1,4 @@
-"""Situations that controllers are tried in: where each starts, and what then comes from outside."""
+"""Scenarios that controllers are tried in: starts with their past, setpoints and external states."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,8 +18,6 @@ from clearloop.programs import derive_rows
 from clearloop.task import Task
 from clearloop.task.plant import draw_signal
 
-# What is aimed at in a rollout: a setpoint for each state at each step.
-
 
 def setpoint_table(
     task: Task,
@@ -27,9 +25,19 @@ def setpoint_table(
     changed: Mapping[str, float] | None = None,
     signals: Mapping[str, Floats] | None = None,
 ) -> Floats:
-    """[steps, S]: the task's setpoints where they are not `changed`; 0 for states without one.
+    """Return the setpoints of a rollout, which are 0 for states without one.
 
-    With `signals` [N, T], by log column, [N or 1, steps, S].
+    Args:
+        task: The task, with its setpoints.
+        steps: The number of steps.
+        changed: Other setpoints by state.
+        signals: [N, T] the setpoints that come from log columns, by the name of the column.
+
+    Returns:
+        [steps, S]; with `signals`, [N or 1, steps, S].
+
+    Raises:
+        ClearloopError: If a setpoint is a log column that is not among the signals.
     """
     known = signals or {}
     aims = {**task.setpoints, **(changed or {})}
@@ -49,27 +57,30 @@ def setpoint_table(
 Aims = Mapping[str, float]
 """Setpoints by state."""
 
-SCORING = 20  # the seed of the signals that everybody is scored with
+SCORING = 20  # the seed of the signals with which all controllers are scored
 
 
 @dataclass(frozen=True, eq=False)
 class Scenarios:
-    """N of them, T steps long, for a task of S states, D of which come from outside."""
+    """N scenarios of T steps, for a task of S states, of which D are external.
+
+    Attributes:
+        starts: [N, S]; with a past [N, H (S + A)], for each lag the states and actions of that time.
+        setpoints: [N or 1, T, S] the setpoints of each step.
+        script: [N or 1, T + 1, D] the external states of each step; empty: they stay as at the start.
+        luck: The seed of the noise that a model adds.
+    """
 
     starts: Floats
-    """[N, S]; or [N, H (S + A)] with a past: for each lag the states and actions of that time"""
     setpoints: Floats
-    """[N or 1, T, S]"""
     script: Floats
-    """[N or 1, T + 1, D] what the states from outside are; empty: they stay as they start"""
     luck: int = 0
-    """seed of what chance adds on a model"""
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __getitem__(self, some: Any) -> Self:
-        """Some of them, by a slice or by numbers."""
+        """Return some of the scenarios, by a slice or by numbers."""
         return replace(
             self,
             starts=self.starts[some],
@@ -78,14 +89,14 @@ class Scenarios:
         )
 
     def aiming(self, task: Task, changed: Aims) -> Self:
-        """The same with other setpoints."""
+        """Return the same scenarios with other setpoints."""
         setpoints = self.setpoints.copy()
         for name, value in changed.items():
             setpoints[:, :, task.state_names.index(name)] = value
         return replace(self, setpoints=setpoints) if changed else self
 
     def veiled(self, task: Task) -> Self:
-        """As a model of the task sees them, if they were made for its plant: without what no sensor shows."""
+        """Return the scenarios as a model of the task sees them: without the hidden states of its plant."""
         n_states, full = len(task.states), task.unveiled
         if self.setpoints.shape[2] == n_states:
             return self
@@ -97,10 +108,21 @@ class Scenarios:
 
     @property
     def steps(self) -> int:
+        """The number of steps of a scenario."""
         return int(self.setpoints.shape[1])
 
     def job(self, task: Task, history: int, dtype: Any = np.float64, noise: Floats | None = None) -> Job:
-        """`noise`: [N, T, K] what chance adds to the predictions of a model."""
+        """Return the scenarios as a job for the engine.
+
+        Args:
+            task: The task.
+            history: The number of observations in the window.
+            dtype: The type of the numbers.
+            noise: [N, T, K] the noise that is added to the predictions of a model.
+
+        Raises:
+            ClearloopError: If a number is not finite or too large.
+        """
         arrays = (self.starts, self.setpoints, self.script)
         for what, numbers in zip(("starts", "setpoints", "scripts"), arrays, strict=True):
             if not (np.abs(numbers) <= STATE_LIMIT).all():
@@ -111,7 +133,7 @@ class Scenarios:
 
     @classmethod
     def at(cls, task: Task, points: Any, aims: Aims | None = None) -> Self:
-        """From states [N, S]: setpoints that the task gives as numbers, or `aims`; nothing changes."""
+        """Return scenarios from states [N, S] with constant setpoints: those of the task, or `aims`."""
         points = np.ascontiguousarray(points, np.float64)
         if points.ndim != 2 or points.shape[1] != len(task.states) or not len(points):
             raise ClearloopError(
@@ -121,9 +143,10 @@ class Scenarios:
 
     @classmethod
     def scoring(cls, task: Task, n: int = 1024, aims: Aims | None = None) -> Self:
-        """For the plant, or for a model if they are `veiled`: the same for everybody.
+        """Return the n scenarios with which all controllers are scored on the plant.
 
-        `aims`: setpoints, in place of the task's.
+        They are the same for all controllers; `veiled` makes them scenarios for a model. `aims` are setpoints
+        in place of those of the task.
         """
         points, rng = task.unveiled.scoring_starts(n), np.random.default_rng(SCORING)
         return cls.explored(task, points, rng, task.horizon, aims)
@@ -132,7 +155,15 @@ class Scenarios:
     def explored(
         cls, task: Task, points: Floats, rng: np.random.Generator, steps: int, aims: Aims | None = None
     ) -> Self:
-        """From states [N, S] of the plant, with random signals."""
+        """Return scenarios from states [N, S] of the plant, with random signals.
+
+        Args:
+            task: The task, with its signals.
+            points: [N, S] the starts, states of `task.unveiled`.
+            rng: The source of the signals.
+            steps: The number of steps.
+            aims: Setpoints in place of those of the task.
+        """
         full, n, points = task.unveiled, len(points), points.copy()
         signals = {
             name: draw_signal(signal, n, steps + 1, one)
@@ -153,9 +184,9 @@ class Scenarios:
 
     @classmethod
     def logged(cls, task: Task, batch: Batch, rows: NDArray[np.int64], steps: int | None = None) -> Self:
-        """From rows of a log, with their past; then setpoints and what comes from outside as they were.
+        """Return scenarios that start from rows of a log, with their past.
 
-        What lies beyond the end of an episode is as in its last row.
+        Setpoints and external states follow the log; beyond the end of an episode they stay as they are.
         """
         steps = steps or task.horizon
         history = task_window(task)
@@ -177,7 +208,7 @@ class Scenarios:
 
     @classmethod
     def drawn(cls, task: Task, batch: Batch, n: int, rng: np.random.Generator) -> Self:
-        """For a model: from the task's start box, or, where it has none, from rows of the log."""
+        """Return n random scenarios for a model, from the task's start box or else from rows of the log."""
         if task.start_box is not None:
             points = task.unveiled.even_starts(n, rng)
             found = cls.explored(task, points, rng, task.horizon).veiled(task)
@@ -189,7 +220,7 @@ class Scenarios:
 
 
 def _observed(task: Task, points: Floats, setpoints: Floats) -> Floats:
-    """Starts [N, S] of a plant with what its sensors show, and what the task computes from that."""
+    """Return starts [N, S] of a plant with what its sensors show, and what the task derives from that."""
     n, history = len(points), task_window(task)
     actions = np.zeros((n, len(task.actions)))
     for formulas in (task.plant_observed, task.derived):

@@ -1,4 +1,4 @@
-"""The controllers of the paper (sec. 4.3 and 4.4) as files, with what the paper says that they cost."""
+"""The controllers of the paper (sec. 4.3 and 4.4) as files, with the penalties that the paper reports."""
 
 from importlib.resources import files
 from typing import NamedTuple
@@ -8,14 +8,22 @@ from clearloop.task import Task
 
 
 class Published(NamedTuple):
+    """A published controller.
+
+    Attributes:
+        file: The name of its file, without the ending.
+        title: Its name for people.
+        model: The paper's penalty on its model.
+        system: The paper's penalty on the plant, from starts that the paper does not state.
+    """
+
     file: str
     title: str
     model: float | None
-    """the paper's penalty on its model"""
     system: float | None
-    """the paper's penalty on the plant, from starts that it does not state"""
 
     def load(self) -> Controller:
+        """Return the controller."""
         text = (files("clearloop.published") / f"{self.file}.json").read_text(encoding="utf-8")
         return from_json(text, source=self.file)
 
@@ -29,7 +37,7 @@ CARTPOLE = (
 
 
 def published_for(task: Task) -> tuple[Published, ...]:
-    """Those that others have published for the plant of this task; none for a plant that differs at all."""
+    """Return the controllers that were published for exactly the plant of this task."""
     theirs = Task.load("cartpole")
     ours = (task.dt, task.states, task.actions, task.plant)
     return CARTPOLE if ours == (theirs.dt, theirs.states, theirs.actions, theirs.plant) else ()

@@ -1,4 +1,9 @@
-"""How far the result of each operation may be off, if its arguments are."""
+"""Error bounds: how far the results of an export may differ from those of the original controller.
+
+The mathematical library of a target differs from ours in the last places, and single precision differs
+everywhere. Most formulas hardly magnify that, but some do (a difference of large numbers, a condition right
+at its threshold). A bound that is carried through every operation shows where.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,58 +20,67 @@ from clearloop.exports.spans import Precision
 from clearloop.expression import OPERATIONS, Expression, Number, Variable, fold
 from clearloop.expression.nodes import READ_LIMIT, Operation, power, read, wrap
 
-# Numbers with a bound of how far an export may be off, carried through every operation.
-#
-# A target's library of functions differs from ours in last places, single precision everywhere. Most formulas
-# hardly magnify that; some do (a difference of large numbers, a condition right at its edge). The bound says
-# where.
-
-LIBRARY = 4  # units in the last place that two mathematical libraries may differ by
+_LIBRARY = 4  # units in the last place by which two mathematical libraries may differ
 
 
 class Approximate(NamedTuple):
+    """A number with an error bound.
+
+    Attributes:
+        value: The number in the original.
+        bound: The largest amount by which it may differ in an export.
+        constant: Whether it is a constant of the formula.
+    """
+
     value: float
-    """What it is in the original."""
     bound: float = 0.0
-    """How far it may be off in an export."""
     constant: bool = False
 
     @property
     def low(self) -> float:
+        """The least value in an export."""
         return self.value - self.bound
 
     @property
     def high(self) -> float:
+        """The largest value in an export."""
         return self.value + self.bound
 
 
 @dataclass(frozen=True)
 class Arithmetic:
+    """The rounding errors of an export.
+
+    Attributes:
+        precision: The precision of the export.
+        exact: Whether sums, products and quotients equal those of the original to the bit.
+    """
+
     precision: Precision
     exact: bool
-    """Sums, products and quotients are those of the original to the bit."""
 
     def number(self, value: float) -> Approximate:
+        """Return a constant, which may be rounded in the export."""
         return Approximate(value, abs(value - self.precision.rounded(value)), constant=True)
 
     def rounding(self, value: float) -> float:
-        """Of one operation that every processor does in the same way."""
+        """Return the error bound of one operation that every processor computes in the same way."""
         return 0.0 if self.exact else self.precision.unit * abs(value) + self.precision.tiny
 
     def library(self, value: float) -> float:
-        """Of one function that libraries compute in their own ways."""
-        return LIBRARY * 2 * self.precision.unit * abs(value) + self.precision.tiny
+        """Return the error bound of one function that libraries compute in different ways."""
+        return _LIBRARY * 2 * self.precision.unit * abs(value) + self.precision.tiny
 
 
 _Rule = Callable[[Arithmetic, float, Sequence[Approximate]], float]
-"""From the result and the arguments to the bound of the result."""
+"""A function that gives the error bound of a result, from the result and the arguments."""
 
 
 def apply(arithmetic: Arithmetic, operation: Operation, arguments: Sequence[Approximate]) -> Approximate:
-    """The result in the original, and how far an export may be off."""
+    """Return the result of an operation in the original, with its error bound."""
     value = operation.meaning(*(argument.value for argument in arguments))
     bound = _RULES[operation.name](arithmetic, value, arguments)
-    fits = abs(value) + bound <= arithmetic.precision.largest  # not so if the bound is NaN
+    fits = abs(value) + bound <= arithmetic.precision.largest  # False if the bound is NaN
     return Approximate(value, bound if fits else math.inf)
 
 
@@ -119,7 +133,7 @@ def _same(_: Arithmetic, __: float, x: Sequence[Approximate]) -> float:
 
 
 def _between(operation: str) -> _Rule:
-    """For operations that rise with all arguments and only choose one."""
+    """Return the rule for an operation that increases with all arguments and returns one of them."""
     meaning = OPERATIONS[operation].meaning
 
     def bound(_: Arithmetic, value: float, x: Sequence[Approximate]) -> float:
@@ -157,14 +171,14 @@ def _sign(_: Arithmetic, __: float, x: Sequence[Approximate]) -> float:
 
 
 def _turned(a: Arithmetic, value: float, x: Sequence[Approximate]) -> float:
-    # In single precision a turn itself is off.
+    # In single precision a full turn is itself rounded.
     off = x[0].bound + (0.0 if a.exact else 4 * a.precision.unit * (abs(x[0].value) + 4))
     near = off > 1 or any(abs(wrap(x[0].value + move) - value) > 1 for move in (-2 * off, 2 * off))
     return 2 * math.pi + 1 if off and near else off
 
 
 def _comparison(_: Arithmetic, __: float, x: Sequence[Approximate]) -> float:
-    """A number that is exact is compared with a constant exactly: exports see to that."""
+    """Return 1 if the comparison may differ; an exact number is compared with a constant exactly."""
     p, q = x
     bound = p.bound + q.bound
     if (p.constant and q.bound == 0) or (q.constant and p.bound == 0):
@@ -197,7 +211,7 @@ def _choice(_: Arithmetic, __: float, x: Sequence[Approximate]) -> float:
 
 
 def _rising(operation: str) -> _Rule:
-    """For functions of a library that rise."""
+    """Return the rule for an increasing function of a mathematical library."""
     meaning = OPERATIONS[operation].meaning
 
     def bound(a: Arithmetic, value: float, x: Sequence[Approximate]) -> float:
@@ -231,15 +245,18 @@ _RULES: dict[str, _Rule] = {
 }
 
 
-# Runs a routine in plain Python, with a bound of how far an export of it may be off.
-
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]  # values, bounds
 Inputs = Mapping[Variable, float]
 Watch = Callable[[Expression, Inputs], float]
 
 
 class Shadow:
-    """One episode of a routine."""
+    """One episode of a routine in plain Python, in which every value has an error bound.
+
+    Args:
+        routine: The routine.
+        arithmetic: The rounding errors of the export.
+    """
 
     def __init__(self, routine: Routine, arithmetic: Arithmetic) -> None:
         self.routine, self.arithmetic = routine, arithmetic
@@ -249,7 +266,7 @@ class Shadow:
         self._arrays: dict[Variable, list[Approximate]] = {}
 
     def step(self, inputs: Inputs) -> dict[Variable, Approximate]:
-        """The actions; `inputs`: all of the routine's."""
+        """Run one step with values for all of the routine's inputs, and return the actions."""
         self._values = {one.variable: self._read(inputs[one.variable]) for one in self.routine.inputs}
         for past in self._rings.values():
             past[1:] = past[:-1]
@@ -259,7 +276,7 @@ class Shadow:
         return {output.action: self._values[output.action] for output in self.routine.outputs}
 
     def watch(self, tree: Expression) -> float:
-        """A formula's value, as of the last step."""
+        """Return the value of a formula after the last step."""
         return self._value(tree).value
 
     def _read(self, value: float) -> Approximate:
@@ -305,12 +322,12 @@ class Shadow:
         return Approximate(sum(term.value for term in terms), sum(term.bound for term in terms) + off)
 
     def _mean(self, fits: Sequence[Approximate], outputs: Sequence[float]) -> Approximate:
-        """Σ m output / Σ m: how far each membership m = exp(fit − best) may be off, then their mean."""
+        """Return Σ m output / Σ m with its bound, from the bounds of the memberships m = exp(fit − best)."""
         values, bounds = (column[0] for column in _pair(fits))
         unit = self.arithmetic.precision.unit
         distance = values - values.max()
         with np.errstate(over="ignore", invalid="ignore"):
-            rivals = values + bounds >= (values - bounds).max()  # which may be the best
+            rivals = values + bounds >= (values - bounds).max()  # these may be the best in an export
             off = bounds + bounds[rivals].max() + 4 * unit * (1 + np.abs(distance))
             m, out = np.exp(distance), np.array(outputs)
             m_off = np.nan_to_num(np.minimum(np.expm1(off) * m, 1.0), nan=1.0)
@@ -323,7 +340,7 @@ class Shadow:
         return Approximate(mean, min(bound, widest))
 
     def _layer(self, layer: Layer, source: Pair) -> Pair:
-        """For some rows of inputs [R, n] at once."""
+        """Return the outputs of a layer, with bounds, for rows of inputs [R, n]."""
         x, x_off = source
         unit = self.arithmetic.precision.unit
         weights, bias = np.array(layer.weights), np.array(layer.bias)
@@ -366,7 +383,7 @@ class Shadow:
 
 
 def _pair(numbers: Sequence[Approximate]) -> Pair:
-    """[1, n] each."""
+    """Return the values and the bounds, each as an array [1, n]."""
     return np.array([[one.value for one in numbers]]), np.array([[one.bound for one in numbers]])
 
 

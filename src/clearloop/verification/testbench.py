@@ -1,4 +1,4 @@
-"""The test bench that stands beside an export: vectors with the expected actions, and for C a program."""
+"""Test benches beside an export: a file of test vectors, and programs for C and for the PLC."""
 
 import csv
 import io
@@ -12,20 +12,14 @@ from clearloop.exports.printer import STEP, Names
 from clearloop.exports.spans import Precision
 from clearloop.exports.structured_text.functions import RESERVED, real, st_number
 from clearloop.exports.structured_text.printing import pous
-from clearloop.exports.structured_text.writer import (
-    Declaration,
-    Pou,
-    comment,
-    declared_lines,
-    folded_lines,
-)
+from clearloop.exports.structured_text.units import Declaration, Pou, comment, declared_lines, folded_lines
 from clearloop.verification.vectors import Episode, Expectation
 
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-ffp-contract=off")
 
 
 def vectors_csv(routine: Routine, expectation: Expectation) -> str:
-    """A row for each step: its episode, whether to compare it, inputs, setpoints, expected actions."""
+    """Return a table with a row for each step: episode, whether to compare, inputs, setpoints, actions."""
     inputs = [one.variable for one in (*routine.observed, *routine.parameters)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -42,7 +36,7 @@ def vectors_csv(routine: Routine, expectation: Expectation) -> str:
 
 
 _BENCH = """/*
- * Test bench: runs the controller on the rows of vectors.csv and compares what it does.
+ * Test bench: runs the controller on the rows of vectors.csv and compares its actions with the expected ones.
  *   cc {flags} {name}.c {name}_bench.c -lm -o {name}_bench
  *   ./{name}_bench vectors.csv              prints the largest difference, relative to the action's range
  *   ./{name}_bench vectors.csv actions.csv  also writes every action
@@ -55,7 +49,7 @@ _BENCH = """/*
 
 #define COLUMNS {columns}
 
-/* the numbers of a line; 0 at the end of the file */
+/* Reads the numbers of a line. Returns 0 at the end of the file. */
 static int read_row(FILE *file, double *row)
 {{
     static char line[{length}];
@@ -80,7 +74,7 @@ int main(int count, char **arguments)
         fprintf(stderr, "usage: {name}_bench vectors.csv [actions.csv]\\n");
         return 2;
     }}
-    read_row(file, row); /* the names */
+    read_row(file, row); /* skips the line with the names */
     while (read_row(file, row)) {{
         {name}_input input;
         {name}_output output;
@@ -111,7 +105,17 @@ _COMPARISON = """        {{
 
 
 def c_bench(routine: Routine, name: str, precision: Precision, tolerance: float) -> tuple[str, str]:
-    """The file's name and text: a program that reads vectors.csv."""
+    """Return the test bench for C, which reads vectors.csv.
+
+    Args:
+        routine: The routine that was exported.
+        name: The name of the export, as the user gave it.
+        precision: The precision of the export.
+        tolerance: The largest allowed difference, relative to an action's range.
+
+    Returns:
+        The name of the file, and its text.
+    """
     unit = c_unit(routine, name, precision)
     cast = "(float)" if precision.name == "single" else ""
     inputs = [*routine.observed, *routine.parameters]
@@ -144,28 +148,29 @@ def c_bench(routine: Routine, name: str, precision: Precision, tolerance: float)
     return f"{unit.prefix}_bench.c", text
 
 
-# A test bench for the PLC: a program that runs a block on rows of inputs and compares what it does.
-
-
 @dataclass(frozen=True, kw_only=True)
 class CallRows:
-    """What a block is given in some calls, and what it should do then."""
+    """The inputs of N calls of a function block, and the actions that are expected.
+
+    Attributes:
+        inputs: [N, I] the inputs, in the order of the block.
+        actions: [N, A] the expected actions, in the order of the block's outputs.
+        ranges: [N, A] the range that a difference is relative to.
+        first: [N] whether the block is restarted in this call.
+        compared: [N] whether the call is compared; not if the last places of a number decide.
+        tolerance: The largest allowed difference, relative to the range.
+    """
 
     inputs: Sequence[Sequence[float]]
-    """[N, I], in the order of the block's inputs"""
     actions: Sequence[Sequence[float]]
-    """[N, A], in the order of its outputs"""
     ranges: Sequence[Sequence[float]]
-    """[N, A]: what a difference is relative to"""
     first: Sequence[bool]
-    """[N]: whether the past is forgotten before"""
     compared: Sequence[bool]
-    """[N]: not where the last places of a number decide"""
     tolerance: float
 
 
 def bench_program(block: Pou, rows: CallRows, precision: Precision) -> str:
-    """The text of the program; it goes beside the block's."""
+    """Return a program in Structured Text that compares the actions of a block with the expected ones."""
     return _Bench(block, rows, precision).text()
 
 
@@ -197,8 +202,8 @@ class _Bench:
         ]
         body = ["IF NOT done THEN", *(STEP + line for line in lines), "END_IF;"]
         words = (
-            f"Test bench of {self.block.name}: call it once and look at equal and worst.",
-            "worst is the largest difference to the expected actions, relative to the range of the action.",
+            f"Test bench of {self.block.name}: run it once, then check that equal is TRUE.",
+            "worst is the largest difference from the expected actions, relative to the action's range.",
         )
         return "\n".join(
             [
@@ -228,7 +233,7 @@ class _Bench:
         ]
 
     def _table(self, name: str, word: str, column: int) -> str:
-        """Constants, one for each row."""
+        """Declare an array of constants with a value for each row, and return its name."""
         rows = self.rows.inputs if word == "given" else self.rows.actions
         table = self.names.give((name, word), f"{name}_{word}")
         values = tuple(st_number(row[column], self.precision) for row in rows)
@@ -249,7 +254,7 @@ class _Bench:
         return lines
 
 
-# Test vectors that a PLC can take: few, and no numbers that a compiler may not like.
+# A PLC gets few test vectors, without numbers that a compiler might refuse.
 
 _MOST_ROWS = 200
 _SMALLEST, _LARGEST = 1e-9, 1e9
@@ -258,7 +263,7 @@ _SMALLEST, _LARGEST = 1e-9, 1e9
 def plc_bench(
     controller: Controller, routine: Routine, name: str, precision: Precision, expectation: Expectation
 ) -> str:
-    """A program in Structured Text, with rows from all over the test vectors."""
+    """Return the test bench for the PLC, with rows from all over the test vectors."""
     starts, tame, start = [], [], 0
     for episode in expectation.episodes:
         if _is_tame(episode):

@@ -1,4 +1,4 @@
-"""Test vectors: episodes of inputs, because controllers remember."""
+"""Test vectors and the expected actions; the vectors are episodes, because controllers have memory."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ from clearloop.expression import Call, Expression, Number, Variable, variables
 from clearloop.expression.nodes import postorder
 from clearloop.verification.bounds import Arithmetic, Inputs, Shadow, Watch
 
-# Where a routine changes its mind: conditions, divisions, limits; and inputs right beside them.
+# Edges: the thresholds of conditions, divisions and limits, and inputs as close to them as possible.
 
-HALVINGS = 64  # a distance is then as small as doubles tell apart, except right at 0
-MOST_EDGES = 200
+_HALVINGS = 64  # then a distance is as small as doubles can be, except near 0
+_MOST_EDGES = 200
 
 
 def edges(routine: Routine) -> list[Expression]:
-    """Formulas that are 0 where the routine turns from one case to another."""
+    """Return formulas that are 0 at the threshold of a condition, a division or a limit."""
     found: list[Expression] = []
     for statement in routine.body:
         for tree in formulas(statement):
@@ -33,7 +33,7 @@ def edges(routine: Routine) -> list[Expression]:
                     found += _edges_of(node)
         if isinstance(statement, Output) and statement.limits:
             found += [call("sub", statement.value, Number(limit)) for limit in statement.limits]
-    return list(dict.fromkeys(found))[:MOST_EDGES]
+    return list(dict.fromkeys(found))[:_MOST_EDGES]
 
 
 def _edges_of(node: Call) -> Iterator[Expression]:
@@ -54,16 +54,25 @@ def _edges_of(node: Call) -> Iterator[Expression]:
 def beside(
     edge: Expression, watch: Watch, starts: list[Inputs], rng: np.random.Generator
 ) -> tuple[Inputs, Inputs] | None:
-    """Two inputs as near to each other as can be, on both sides of the edge; None if none were found.
+    """Return two inputs on both sides of an edge, as close to each other as possible.
 
-    They lie on the way between two of the starts.
+    They lie on the line between two of the starts.
+
+    Args:
+        edge: The formula that is 0 at the edge.
+        watch: The function that evaluates it for inputs.
+        starts: Inputs to start from.
+        rng: The source of randomness.
+
+    Returns:
+        The two inputs, or None if all starts are on one side.
     """
     values = [(watch(edge, one), one) for one in starts]
     below, above = [one for value, one in values if value < 0], [one for value, one in values if value > 0]
     if not (below and above):
         return None
     left, right = below[rng.integers(len(below))], above[rng.integers(len(above))]
-    for _ in range(HALVINGS):
+    for _ in range(_HALVINGS):
         middle = {name: _middle(left[name], right[name]) for name in left}
         if middle in (left, right):
             break
@@ -75,7 +84,7 @@ def beside(
 
 
 def _around(edge: Expression, watch: Watch, at: Inputs, left: Inputs, right: Inputs) -> tuple[Inputs, Inputs]:
-    """The edge itself, and what comes next on the way."""
+    """Return the edge itself, and the next input on the line that is not on the edge."""
     for side in (left, right):
         near = {name: math.nextafter(at[name], side[name]) for name in at}
         if watch(edge, near) != 0:
@@ -87,25 +96,31 @@ def _middle(a: float, b: float) -> float:
     return a / 2 + b / 2
 
 
-EXTREMES = (0.0, 5e-324, 1e-300, 1e-30, 1e-9, 1.0, 1e6, 1e12, 1.0000000000000002e12, 1e300, 1.7e308)
-MOST_CORNERS = 64
+_EXTREMES = (0.0, 5e-324, 1e-300, 1e-30, 1e-9, 1.0, 1e6, 1e12, 1.0000000000000002e12, 1e300, 1.7e308)
+_MOST_CORNERS = 64
 
 Episode = list[Inputs]
+"""The values of the inputs at each step of an episode."""
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
+    """The amount of test vectors.
+
+    Attributes:
+        episodes: The number of episodes of random inputs.
+        length: The number of steps of a random episode.
+        after: The number of random steps that follow an extreme or an edge, which is then in the past.
+        tries: The number of searches for each edge.
+        share: The share of the corners, extremes and constants that are used.
+    """
+
     episodes: int = 40
-    """of random inputs"""
     length: int = 12
-    """steps of a random episode"""
     after: int = 2
-    """random steps that follow an extreme or an edge, in which it is the past"""
     tries: int = 1
-    """searches for each edge"""
     share: float = 1.0
-    """of the corners, extremes and constants"""
 
 
 def vectors(
@@ -116,7 +131,15 @@ def vectors(
     amount: Amount,
     scales: Mapping[Variable, float] | None = None,
 ) -> list[Episode]:
-    """Random inputs, corners, extremes, both sides of every edge. `scales`: usual sizes, 1 if not given."""
+    """Return test vectors: random inputs, corners, extremes, and both sides of every edge.
+
+    Args:
+        routine: The routine that is tested.
+        precision: The precision of the export.
+        rng: The source of randomness.
+        amount: The amount of vectors.
+        scales: The usual magnitudes of inputs; 1 for those that are not given.
+    """
     if not routine.inputs:
         return [[{}, {}]]
     maker = _Maker(routine, precision, rng, amount, dict(scales or {}))
@@ -125,7 +148,7 @@ def vectors(
 
 
 def representable(episode: Episode, precision: Precision) -> Episode:
-    """With numbers that the target can be given."""
+    """Return an episode with its values rounded to the precision of the target."""
     return [{name: precision.rounded(value) for name, value in inputs.items()} for inputs in episode]
 
 
@@ -161,22 +184,22 @@ class _Maker:
             )
 
     def _aims(self, inputs: Inputs) -> Inputs:
-        """Setpoints, which mostly stay for a while."""
+        """Return the setpoints among some inputs, which mostly stay for a while."""
         return {name: value for name, value in inputs.items() if name.part == "setpoint"}
 
     def corners(self) -> Iterator[Episode]:
-        """All inputs at a usual size, with all signs."""
+        """Yield inputs of usual magnitude with all combinations of signs."""
         signs = list(product((-1.0, 1.0), repeat=min(len(self.names), 12)))
-        for row in self._some(signs[:: max(len(signs) // MOST_CORNERS, 1)]):
+        for row in self._some(signs[:: max(len(signs) // _MOST_CORNERS, 1)]):
             corner = self.draw()
             for name, sign in zip(self.names, row, strict=False):
                 corner = {**corner, name: sign * 3 * self.scales.get(name, 1.0)}
             yield [corner, *self.draws(self.amount.after)]
 
     def extremes(self) -> Iterator[Episode]:
-        """Huge and tiny values, in one input and in all."""
+        """Yield huge and tiny values in one input and in all."""
         largest = self.precision.largest
-        sizes = [sign * min(size, largest) for size in (*EXTREMES, largest) for sign in (-1.0, 1.0)]
+        sizes = [sign * min(size, largest) for size in (*_EXTREMES, largest) for sign in (-1.0, 1.0)]
         for value in self._some(sizes):
             yield [dict.fromkeys(self.names, value), *self.draws(self.amount.after)]
             one = self.names[self.rng.integers(len(self.names))]
@@ -187,7 +210,7 @@ class _Maker:
             ]
 
     def constants(self) -> Iterator[Episode]:
-        """Inputs that are a constant of the routine, and its neighbours."""
+        """Yield inputs that equal a constant of the routine or its neighbours."""
         trees: list[Expression] = [tree for one in self.routine.body for tree in formulas(one)]
         found = {node.value for tree in trees for node in postorder(tree) if isinstance(node, Number)}
         for value in self._some(sorted(found, key=abs)[:32]):
@@ -196,7 +219,7 @@ class _Maker:
                 yield [{**self.draw(), one: sign * number} for number in near for sign in (1.0, -1.0)]
 
     def edges(self) -> Iterator[Episode]:
-        """Both sides of every edge, as first steps."""
+        """Yield both sides of every edge, each as the first step."""
         arithmetic = Arithmetic(self.precision, exact=True)
 
         def watch(edge: Expression, inputs: Inputs) -> float:
@@ -211,25 +234,30 @@ class _Maker:
                     yield [inputs, *self.draws(self.amount.after)]
 
 
-# What the original controller does on test vectors, and where an export cannot be held to it.
-
 TOLERANCES = {"double": 1e-12, "single": 1e-5}
-"""Of an action, relative to its range."""
+"""The largest allowed difference of an action, relative to its range."""
 
 
 @dataclass(frozen=True)
 class Expectation:
+    """The actions of the original controller on test vectors.
+
+    Attributes:
+        episodes: The test vectors.
+        actions: [N, A] the actions, step after step through all episodes, in the order of the outputs.
+        ranges: [N, A] the range of each action; without limits its own magnitude, at least 1.
+        compared: [N] whether the step is compared; not if the last places of a number decide.
+        tolerance: The largest allowed difference, relative to the range.
+    """
+
     episodes: Sequence[Episode]
     actions: NDArray[np.float64]
-    """[N, A], step after step through all episodes, actions in the order of the routine's outputs"""
     ranges: NDArray[np.float64]
-    """[N, A]: from limit to limit; without limits the action's own size, at least 1"""
     compared: NDArray[np.bool_]
-    """[N]: not where the last places of a library's function, or of single precision, decide"""
     tolerance: float
 
     def difference(self, found: NDArray[np.float64]) -> float:
-        """The largest one, relative to the action's range; `found`: [N, A]."""
+        """Return the largest difference of actions [N, A] from the expected ones, relative to the range."""
         off = np.abs(found - self.actions) / self.ranges
         off = np.where(np.isfinite(found), off, np.inf)
         return float(off[self.compared].max(initial=0.0))
@@ -238,8 +266,8 @@ class Expectation:
 def expect(
     controller: Controller, routine: Routine, episodes: Sequence[Episode], precision: Precision
 ) -> Expectation:
-    """Runs the original; the shadow beside it says how far an export may be off."""
-    # The meaning of a formula is its evaluation in printed order; other kinds are sums in any order.
+    """Run the original controller on test vectors, with a shadow that gives error bounds for its export."""
+    # A formula is evaluated in its printed order; the sums of other kinds may be evaluated in any order.
     exact = precision.name == "double" and controller.exact
     actions, bounds = [], []
     for episode in episodes:
@@ -275,7 +303,7 @@ def _aims(controller: Controller) -> dict[str, float]:
 
 
 def _everything(controller: Controller) -> dict[str, float]:
-    """Values for what the controller looks at though nothing depends on it: a state with a gain of 0."""
+    """Return values for what the controller reads though no action depends on it, as for a gain of 0."""
     read = {variable.name for _, variable in controller.variables()}
     for text in controller.derived.values():
         read |= {variable.name for variable in variables(read_formula(text))}

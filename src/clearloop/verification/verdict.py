@@ -1,4 +1,4 @@
-"""The proof: the export and the original on the same test vectors."""
+"""The verdict on an export: it and the original run on the same test vectors, and actions are compared."""
 
 import json
 import shutil
@@ -31,14 +31,14 @@ from clearloop.verification.st import Block
 from clearloop.verification.testbench import FLAGS, c_bench, plc_bench, vectors_csv
 from clearloop.verification.vectors import Amount, Episode, Expectation, expect, representable, vectors
 
-# Runs exported Structured Text on test vectors: the file is read and interpreted, as a PLC would do it.
+# Exported Structured Text is read from its file and interpreted, as a PLC would do it.
 
 _SPACES = {"": "http://www.plcopen.org/xml/tc6_0201", "x": "http://www.w3.org/1999/xhtml"}
 _SECTIONS = {"inputVars": "VAR_INPUT", "outputVars": "VAR_OUTPUT", "localVars": "VAR", "tempVars": "VAR_TEMP"}
 
 
 def run_structured_text(trial: "BenchTrial") -> NDArray[np.float64]:
-    """[N, A]. The bench for the PLC is written beside the block."""
+    """Run an export to Structured Text, write the bench for the PLC beside it, and return actions [N, A]."""
     bench = plc_bench(trial.controller, trial.routine, trial.name, trial.precision, trial.expectation)
     trial.write(f"{Path(trial.main).stem}_bench.st", bench)
     text = (trial.folder / trial.main).read_text(encoding="utf-8")
@@ -46,13 +46,13 @@ def run_structured_text(trial: "BenchTrial") -> NDArray[np.float64]:
 
 
 def run_plcopen(trial: "BenchTrial") -> NDArray[np.float64]:
-    """[N, A]. What stands in the elements of the file is put together to a text again."""
+    """Run the Structured Text in an export to PLCopen XML, and return actions [N, A]."""
     text = text_of_project((trial.folder / trial.main).read_text(encoding="utf-8"))
     return run_text(text, trial.routine, trial.episodes)
 
 
 def run_text(text: str, routine: Routine, episodes: Sequence[Episode]) -> NDArray[np.float64]:
-    """[N, A]. The block's inputs are in the order of the routine's."""
+    """Run a text on test vectors, with inputs in the order of the routine, and return actions [N, A]."""
     block = Block(text)
     rows = []
     for episode in episodes:
@@ -65,7 +65,7 @@ def run_text(text: str, routine: Routine, episodes: Sequence[Episode]) -> NDArra
 
 
 def text_of_project(xml: str) -> str:
-    """The Structured Text in a PLCopen file."""
+    """Return the Structured Text that the elements of a PLCopen file contain."""
     project = fromstring(xml)  # noqa: S314 - our own file
     return "\n".join(map(_unit, project.iterfind("types/pous/pou", _SPACES)))
 
@@ -106,7 +106,7 @@ def _name(element: Element) -> str:
     return element.tag.partition("}")[2]
 
 
-# Runs exported code on test vectors: compilers and interpreters in processes of their own.
+# Exported code in other languages is run by compilers and interpreters in processes of their own.
 
 _LONGEST = 600  # seconds
 Actions = NDArray[np.float64]  # [N, A]
@@ -114,26 +114,34 @@ Actions = NDArray[np.float64]  # [N, A]
 
 @dataclass(frozen=True, kw_only=True)
 class BenchTrial:
-    """An export that stands in a folder, with its test vectors beside it: what a target's verifier runs."""
+    """An export in a folder with its test vectors, which the verifier of a target runs.
+
+    Attributes:
+        folder: The folder, which also contains `vectors.csv`.
+        files: The names of the export's files, the main one first.
+        controller: The controller that was exported.
+        routine: Its routine.
+        name: The name of the export, as the user gave it.
+        precision: The precision of the export.
+        expectation: The test vectors, and the expected actions.
+    """
 
     folder: Path
     files: Sequence[str]
-    """names of the export's files, the main one first; `vectors.csv` is there, too"""
     controller: Controller
     routine: Routine
     name: str
-    """of the export, as the user gave it"""
     precision: Precision
     expectation: Expectation
-    """the test vectors, and the actions that are expected"""
 
     @property
     def main(self) -> str:
+        """The name of the main file."""
         return self.files[0]
 
     @property
     def episodes(self) -> Sequence[Episode]:
-        """The test vectors: for each episode and step, the value of each input."""
+        """The test vectors: the value of each input, for each episode and step."""
         return self.expectation.episodes
 
     def write(self, file: str, text: str) -> None:
@@ -166,7 +174,7 @@ print(json.dumps(rows))
 
 
 def run_c(trial: BenchTrial) -> Actions:
-    """With the bench that the engineer gets."""
+    """Compile and run an export to C with the bench that the engineer gets, and return actions [N, A]."""
     trial.write(*c_bench(trial.routine, trial.name, trial.precision, trial.expectation.tolerance))
     compiler = _tool("gcc", "cc", "clang")
     stem = Path(trial.main).stem
@@ -180,16 +188,18 @@ def run_c(trial: BenchTrial) -> Actions:
 
 
 def run_javascript(trial: BenchTrial) -> Actions:
+    """Run an export to JavaScript with node, and return actions [N, A]."""
     command = [_tool("node"), "--input-type=module", "-e", _NODE, "--"]
     return _scripted([*command, (trial.folder.resolve() / trial.main).as_uri()], trial)
 
 
 def run_python(trial: BenchTrial) -> Actions:
+    """Run an export to Python in another process, and return actions [N, A]."""
     return _scripted([sys.executable, "-I", "-c", _PYTHON, str(trial.folder.resolve() / trial.main)], trial)
 
 
 def _scripted(command: list[str], trial: BenchTrial) -> Actions:
-    """Through standard input and output."""
+    """Run a script, which gets the vectors on standard input and prints the actions."""
     sent = [[arguments_of(inputs) for inputs in episode] for episode in trial.episodes]
     answer = json.loads(_call(command, trial.folder, json.dumps(sent)))
     rows = [[float("nan") if value is None else value for value in row] for row in answer]
@@ -197,7 +207,7 @@ def _scripted(command: list[str], trial: BenchTrial) -> Actions:
 
 
 def arguments_of(inputs: Inputs) -> tuple[dict[str, float], dict[str, float]]:
-    """What `act` takes: an observation and setpoints."""
+    """Return the arguments of `act` for some inputs: an observation and setpoints."""
     pair: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for variable, value in inputs.items():
         pair[variable.part == "setpoint"][variable.name] = value
@@ -227,20 +237,27 @@ def _call(command: list[str], folder: Path, sent: str = "", answers: tuple[int, 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether an export is the same function."""
+    """The result of a comparison between an export and its controller.
+
+    Attributes:
+        to: The target.
+        precision: "double" or "single".
+        vectors: The number of steps that were compared.
+        left_out: The number of steps in which the last places of a number decide about the action.
+        difference: The largest difference of an action, relative to its range.
+        tolerance: The largest allowed difference.
+    """
 
     to: str
     precision: str
     vectors: int
-    """steps that were compared"""
     left_out: int
-    """steps in which the last places of a number decide"""
     difference: float
-    """the largest one of an action, relative to its range"""
     tolerance: float
 
     @property
     def equal(self) -> bool:
+        """True if the difference is allowed."""
         return self.difference <= self.tolerance
 
 
@@ -255,9 +272,23 @@ def verify(
     log: Sequence[Episode] = (),
     amount: Amount | None = None,
 ) -> Verdict:
-    """Export to a folder, write the test bench beside it, run both and compare.
+    """Export a controller to a folder, run the export and the controller on test vectors, and compare.
 
-    `log`: episodes of inputs to try first; their sizes are those of the random ones.
+    Args:
+        controller: The controller, with its limits and units.
+        to: The name of a target.
+        folder: The folder, which gets the export, the test vectors and the test bench.
+        rng: The source of random test vectors.
+        name: The name of the export.
+        precision: "double", or "single" if the target has it.
+        log: Episodes of inputs that are tried, too; random inputs have their magnitudes.
+        amount: The amount of test vectors.
+
+    Returns:
+        The verdict.
+
+    Raises:
+        ClearloopError: If the controller cannot be exported, or if the export cannot be run.
     """
     run = find_verifier(to)
     files = export(controller, to=to, name=name, precision=precision)
@@ -280,7 +311,7 @@ def verify(
     found = np.asarray(run(trial), dtype=float)
     if found.shape != expectation.actions.shape:
         raise ClearloopError(
-            f"the exported code gave {len(found)} answers to {len(expectation.actions)} steps"
+            f"the exported code returned {len(found)} actions for {len(expectation.actions)} steps"
         )
     return Verdict(
         to=to,
@@ -293,16 +324,16 @@ def verify(
 
 
 def find_verifier(to: str) -> Callable[[BenchTrial], Actions]:
-    """What runs the code of a target on test vectors.
+    """Return the function that runs the code of a target on test vectors.
 
     Raises:
-        ClearloopError: the target does not say how its code is run, or that cannot be loaded.
+        ClearloopError: If the target has no such function, or if it cannot be loaded.
     """
     target = find_target(to)
     if not target.verifier:
         can = ", ".join(one.name for one in TARGETS.working() if one.verifier)
         raise ClearloopError(
-            f"--to {to}: {target.title} does not say how its code is run, so it cannot be verified; "
+            f"--to {to}: {target.title} has no verifier, so its exports cannot be verified; "
             f"these can be: {can}"
         )
     try:
@@ -314,7 +345,7 @@ def find_verifier(to: str) -> Callable[[BenchTrial], Actions]:
 
 
 def _scales(log: Sequence[Episode]) -> dict[Variable, float]:
-    """The usual size of each input."""
+    """Return the usual magnitude of each input."""
     sizes: dict[Variable, list[float]] = {}
     for episode in log:
         for step in episode:
@@ -323,13 +354,11 @@ def _scales(log: Sequence[Episode]) -> dict[Variable, float]:
     return {name: max(float(np.median(values)), 1e-9) for name, values in sizes.items()}
 
 
-# The states of a log as test vectors.
-
-_MOST_ROWS = 2_000
+_MOST_ROWS = 2_000  # of a log
 
 
 def logged(routine: Routine, task: Task, batch: Batch) -> list[Episode]:
-    """Episodes of the log, spread over it, of some thousand rows together."""
+    """Return episodes from all over a log as test vectors, some thousand rows together."""
     aims = setpoint_rows(task, batch.setpoints, len(batch.states))
     every = max(len(batch.states) // _MOST_ROWS, 1)
     episodes: list[Episode] = []
@@ -346,7 +375,7 @@ def logged(routine: Routine, task: Task, batch: Batch) -> list[Episode]:
 def _column(
     variable: Variable, states: Floats, aims: Floats, task: Task, default: float | None
 ) -> list[float]:
-    """What an input was in each row; a constant setpoint is the controller's own."""
+    """Return the values of an input in the rows of a log; a constant setpoint is the controller's own."""
     table = states if variable.part == "value" else aims
     if variable.part == "setpoint" and default is not None:
         return [default] * len(states)

@@ -1,4 +1,4 @@
-"""The words of Structured Text: how operations are written, and which names are taken."""
+"""The dialect of Structured Text: operations, numbers, helper functions, and the names that are reserved."""
 
 import math
 import re
@@ -8,13 +8,21 @@ from typing import NamedTuple
 from clearloop.exports.printer import Dialect
 from clearloop.exports.spans import Precision
 
-# Small functions that exported texts bring along where they need them. None of them can fail on a PLC.
-#
-# Written for `real`, with numbers as `<0.5>`: see `finished` in `words.py`. Only functions of the standard
-# are called, and only where the standard says what they give.
+# The helper functions that an exported text contains if it calls them. None of them can fail on a PLC: they
+# call only functions of the standard, and only for arguments for which the standard defines the result. They
+# are written for the type `real`, with numbers as `<0.5>`; `finished` makes LREAL or REAL of it.
 
 
 class Template(NamedTuple):
+    """The template of a helper function.
+
+    Attributes:
+        words: The comment before the function.
+        inputs: The names of its inputs.
+        locals: The names of its local variables.
+        body: Its statements.
+    """
+
     words: str
     inputs: tuple[str, ...]
     locals: tuple[str, ...]
@@ -23,7 +31,7 @@ class Template(NamedTuple):
 
 HELPER_TEMPLATES = {
     "CL_SIGN": Template(
-        "-1, 0 or 1",
+        "The sign of x: -1, 0 or 1.",
         ("x",),
         (),
         """
@@ -37,7 +45,7 @@ END_IF;
 """,
     ),
     "CL_ADD": Template(
-        "a + b; the largest number in place of what is larger",
+        "a + b, limited to the largest finite number.",
         ("a", "b"),
         (),
         """
@@ -55,7 +63,7 @@ END_IF;
 """,
     ),
     "CL_MUL": Template(
-        "a * b; the largest number in place of what is larger",
+        "a * b, limited to the largest finite number.",
         ("a", "b"),
         (),
         """
@@ -69,7 +77,7 @@ END_IF;
 """,
     ),
     "CL_DIV": Template(
-        "a / b; 0 where b is 0; the largest number in place of what is larger",
+        "a / b, limited to the largest finite number; 0 if b is 0.",
         ("a", "b"),
         (),
         """
@@ -85,7 +93,7 @@ END_IF;
 """,
     ),
     "CL_EXP": Template(
-        "EXP(x); the largest number in place of what is larger",
+        "EXP(x), limited to the largest finite number.",
         ("x",),
         (),
         """
@@ -97,12 +105,12 @@ END_IF;
 """,
     ),
     "CL_FLOOR": Template(
-        "the largest whole number that is not above x",
+        "x, rounded down to a whole number.",
         ("x",),
         ("y",),
         """
 IF ABS(x) >= <whole> THEN
-    CL_FLOOR := x; (* such numbers are whole *)
+    CL_FLOOR := x; (* numbers of this size are whole *)
 ELSE
     y := FROM_WHOLE(TO_WHOLE(x));
     IF y > x THEN
@@ -113,7 +121,7 @@ END_IF;
 """,
     ),
     "CL_LEVEL": Template(
-        "the nearest of the levels that cut low to high into count equal steps",
+        "x, rounded to the nearest of the levels that divide low to high into count equal steps.",
         ("x", "low", "high", "count"),
         (),
         """
@@ -121,7 +129,7 @@ CL_LEVEL := MIN(low + CL_FLOOR((x - low) * count / (high - low) + <0.5>) * (high
 """,
     ),
     "CL_POWER": Template(
-        "base to the exponent; 0 where there is no such number; never more than the largest number",
+        "base to the power of exponent, limited to the largest finite number; 0 where that is undefined.",
         ("base", "exponent"),
         ("size",),
         """
@@ -146,7 +154,7 @@ END_IF;
 """,
     ),
     "CL_ATAN2": Template(
-        "the angle of the point (x, y), from -pi to pi",
+        "The angle of the point (x, y), from -pi to pi.",
         ("y", "x"),
         ("angle",),
         """
@@ -169,7 +177,7 @@ END_IF;
 """,
     ),
     "CL_TANH": Template(
-        "the hyperbolic tangent, exact near 0, too",
+        "The hyperbolic tangent of x, accurate near 0 as well.",
         ("x",),
         ("y", "e", "m"),
         """
@@ -179,7 +187,7 @@ IF ABS(x) > <20> THEN
 END_IF;
 y := <-2> * ABS(x);
 e := EXP(y);
-m := y; (* e - 1, computed as Kahan does *)
+m := y; (* e - 1, computed without cancellation (Kahan) *)
 IF e <> <1> THEN
     m := (e - <1>) * y / LN(e);
 END_IF;
@@ -188,7 +196,7 @@ CL_TANH := SEL(x > <0>, m, -m);
 """,
     ),
     "CL_WRAP": Template(
-        "the angle in [-pi, pi)",
+        "The angle x, brought into [-pi, pi).",
         ("x",),
         ("angle",),
         """
@@ -226,12 +234,12 @@ MAX MID MIN MOVE MUL MULTIME MUX NE PI R_TRIG REPLACE RIGHT ROL ROR ROUND RS RTC
 SINH SIZEOF SQRT SR SUB SUB_TIME TAN TANH TOF TON TP TRUNC TRUNC_INT DERIVATIVE HYSTERESIS INTEGRAL PD PID
 RAMP
 """
-BEGIN, END = "\x02", "\x03"  # around an exponent while a text is made
+_BEGIN, _END = "\x02", "\x03"  # mark an exponent until `finished` replaces it
 RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_STANDARD.split()) | frozenset(_FUNCTIONS)
 
 
 def st_number(value: float, precision: Precision) -> str:
-    """`69.8`, `1.0E-5`, `1.0E12`: the standard wants digits on both sides of the point."""
+    """Return a number as `69.8`, `1.0E-5` or `1.0E12`, with digits on both sides of the point."""
     sign, digits, exponent = Decimal(precision.text(value)).normalize().as_tuple()
     figures, size = "".join(map(str, digits)), len(digits) + int(exponent) - 1
     if -5 < size < 7:
@@ -240,9 +248,9 @@ def st_number(value: float, precision: Precision) -> str:
 
 
 def finished(text: str, precision: Precision) -> str:
-    """A text in a precision: whole exponents as whole numbers, `<…>` as numbers, `real` as a type."""
-    text = re.sub(f"{BEGIN}([0-9.E]+){END}", lambda m: _exponent(m[1]), text)
-    text = text.replace(BEGIN, "").replace(END, "")
+    """Return a text in a precision: `<0.5>` becomes a number, `real` a type, a whole exponent an integer."""
+    text = re.sub(f"{_BEGIN}([0-9.E]+){_END}", lambda m: _exponent(m[1]), text)
+    text = text.replace(_BEGIN, "").replace(_END, "")
     if "<" in text:
         for mark, value in _limits(precision).items():
             text = text.replace(f"<{mark}>", st_number(value, precision))
@@ -253,7 +261,10 @@ def finished(text: str, precision: Precision) -> str:
 
 
 def _exponent(text: str) -> str:
-    """A whole one without its point, so that the base may be negative. Beyond LINT, powers are 0 or 1."""
+    """Return a whole exponent as an integer, so that the base may be negative.
+
+    Exponents beyond LINT may be replaced: such powers are 0 or 1, or overflow.
+    """
     value = float(text)
     if not value.is_integer():
         return text
@@ -261,18 +272,16 @@ def _exponent(text: str) -> str:
 
 
 def _limits(precision: Precision) -> dict[str, float]:
-    """The largest number; one that stays below it when it is rounded; its logarithm, with a margin; and from
-    where on all numbers are whole.
-    """
     return {
         "largest": precision.largest,
-        "almost": precision.largest * (1 - 8 * precision.unit),
-        "logarithm": math.log(precision.largest) * (1 - 16 * precision.unit),
-        "whole": 0.5 / precision.unit,
+        "almost": precision.largest * (1 - 8 * precision.unit),  # stays below the largest after rounding
+        "logarithm": math.log(precision.largest) * (1 - 16 * precision.unit),  # of the largest, with a margin
+        "whole": 0.5 / precision.unit,  # all larger numbers are whole
     }
 
 
 def real(precision: Precision) -> str:
+    """Return the type of real numbers in a precision."""
     return "LREAL" if precision.name == "double" else "REAL"
 
 
@@ -281,7 +290,7 @@ _PLAIN = {
     "sub": "{0} - {1}",
     "mul": "{0} * {1}",
     "div": "{0} / {1}",
-    "pow": f"EXPT({{0}}, {BEGIN}{{1}}{END})",
+    "pow": f"EXPT({{0}}, {_BEGIN}{{1}}{_END})",
     "neg": "-{0}",
     "min": "MIN({0}, {1})",
     "max": "MAX({0}, {1})",

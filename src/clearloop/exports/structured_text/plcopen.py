@@ -1,4 +1,4 @@
-"""PLCopen XML (TC6, version 2.01) around Structured Text: what PLC environments import and export."""
+"""The PLCopen export: Structured Text in the XML format (TC6, version 2.01) that PLC environments import."""
 
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -6,14 +6,14 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import clearloop
 from clearloop.exports.printer import ascii_name
 from clearloop.exports.structured_text.printing import OPTIONS, pous
-from clearloop.exports.structured_text.writer import Declaration, Pou, VarSection, harmless_words
+from clearloop.exports.structured_text.units import Declaration, Pou, VarSection, harmless_words
 from clearloop.exports.targets import Files, Order, Target
 
 NAMESPACE = "http://www.plcopen.org/xml/tc6_0201"
 XHTML = "http://www.w3.org/1999/xhtml"
 
-# The format wants a time of creation. The same controller gives the same file, so it is always this one.
-CREATED = "1970-01-01T00:00:00"
+# The format requires a time of creation. A constant one makes equal controllers give equal files.
+_CREATED = "1970-01-01T00:00:00"
 
 _LISTS: dict[VarSection, tuple[str, dict[str, str]]] = {
     "VAR_INPUT": ("inputVars", {}),
@@ -25,10 +25,10 @@ _LISTS: dict[VarSection, tuple[str, dict[str, str]]] = {
 
 
 def plcopen_xml(pous: Sequence[Pou]) -> str:
-    """A project of these units. The function block, whose name it gets, is the last one."""
+    """Return a PLCopen project of these units, named after the last one, which is the function block."""
     project = Element("project", {"xmlns": NAMESPACE})
     header = {"companyName": "", "productName": "clearloop", "productVersion": clearloop.__version__}
-    _add(project, "fileHeader", **header, creationDateTime=CREATED)
+    _add(project, "fileHeader", **header, creationDateTime=_CREATED)
     content = _add(project, "contentHeader", name=pous[-1].name)
     coordinates = _add(content, "coordinateInfo")
     for language in ("fbd", "ld", "sfc"):
@@ -49,7 +49,7 @@ def _add(parent: Element, tag: str, **attributes: str) -> Element:
 
 
 def _words(parent: Element, tag: str, text: str) -> None:
-    """Text that is shown as it is."""
+    """Add an element whose text is shown as it is."""
     SubElement(_add(parent, tag), "xhtml", {"xmlns": XHTML}).text = text
 
 
@@ -89,10 +89,13 @@ def _variable(parent: Element, one: Declaration) -> None:
 
 
 class PLCopen(Target):
+    """The target `plcopen`: one XML file."""
+
     name, title, endings = "plcopen", "PLCopen XML", (".xml",)
     single, options = True, OPTIONS
     verifier = "clearloop.verification.verdict:run_plcopen"
 
     def write(self, order: Order) -> Files:
+        """Return the project."""
         units = pous(order.controller, order.name, order.precision, order.options)
         return {f"{ascii_name(order.name)}.xml": plcopen_xml(units)}

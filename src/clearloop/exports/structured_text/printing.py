@@ -1,4 +1,4 @@
-"""A controller as Structured Text."""
+"""The Structured Text export: the units of a controller, and the options that a PID block can have."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,30 +20,107 @@ from clearloop.controllers.routine import (
     targets,
 )
 from clearloop.errors import ClearloopError
+from clearloop.exports.comments import about
 from clearloop.exports.lowering import lower
-from clearloop.exports.printer import about, ascii_name
+from clearloop.exports.printer import ascii_name
 from clearloop.exports.spans import Precision
 from clearloop.exports.structured_text.functions import DIALECT, HELPER_TEMPLATES, finished, real
-from clearloop.exports.structured_text.writer import (
-    Conduct,
-    Declaration,
-    Limited,
-    Note,
-    Operated,
-    Pou,
-    Writer,
-    pou_text,
-    split_deep,
-)
+from clearloop.exports.structured_text.units import Declaration, Pou, pou_text
+from clearloop.exports.structured_text.writer import Conduct, Limited, Note, Operated, Writer, split_deep
 from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Call, Expression, Number, Variable, variables
 from clearloop.expression.nodes import READ_LIMIT
 
-# A PID's routine while options are worked into it.
+OPTIONS = ("anti-windup", "deadband", "derivative-filter", "manual", "rate-limit")
+_TIMED = ("derivative-filter", "manual", "rate-limit")
+
+
+class StructuredText(Target):
+    """The target `st`: one file of Structured Text."""
+
+    name, title, endings = "st", "Structured Text", (".st",)
+    single, options = True, OPTIONS
+    verifier = "clearloop.verification.verdict:run_structured_text"
+
+    def write(self, order: Order) -> Files:
+        """Return the text of the function block and of the functions that it calls."""
+        units = pous(order.controller, order.name, order.precision, order.options)
+        return {f"{ascii_name(order.name)}.st": structured_text(units)}
+
+
+def pous(
+    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
+) -> list[Pou]:
+    """Return the program organisation units of a controller.
+
+    Args:
+        controller: The controller, with its limits and units.
+        name: The name of the function block, as the user gave it.
+        precision: Double or single precision.
+        options: Some of `OPTIONS`, for a PID.
+
+    Returns:
+        The functions that the function block calls, then the function block.
+
+    Raises:
+        ClearloopError: If an option does not suit the controller.
+    """
+    routine, words = lower(controller), about(controller, name)
+    if options:
+        made = varied(controller, routine, options)
+        writer = Writer(split_deep(made.routine), name, precision, made.conduct, made.notes, made.kept)
+        words[-1:-1] = [f"Options: {', '.join(sorted(options))}."]
+    else:
+        writer = Writer(split_deep(routine), name, precision, Limited(), {}, {})
+    block = writer.block(words)
+    return [*functions(block.body, precision), block]
+
+
+def structured_text(units: list[Pou]) -> str:
+    """Return the text of several units."""
+    return "\n".join(pou_text(unit) for unit in units)
+
+
+def functions(body: str, precision: Precision) -> list[Pou]:
+    """Return the helper functions that a text calls, and those that they call."""
+    return [_function(name, precision) for name in DIALECT.helpers_in(body)]
+
+
+def _function(name: str, precision: Precision) -> Pou:
+    template = HELPER_TEMPLATES[name]
+    declarations = [Declaration("VAR_INPUT", one, real(precision)) for one in template.inputs]
+    declarations += [Declaration("VAR", one, real(precision)) for one in template.locals]
+    return Pou(
+        name=name,
+        result=real(precision),
+        words=(template.words,),
+        declarations=tuple(declarations),
+        body=finished(template.body, precision),
+    )
+
+
+# The options of a PID block. At their initial values, all inputs that they add change nothing; only
+# anti-windup changes the action.
+#
+# The integral is a sum over the last `window` errors, so anti-windup means that an error which pushes an
+# action further beyond its limit enters the window as 0. Where several actions integrate the same error, it
+# must push all of them. In manual mode the windows go on; back in automatic mode, the action starts from its
+# last value, and its difference from what the control law wants decays with `transfer_time`.
 
 
 @dataclass
 class Variation:
+    """A PID's routine while options are added to it.
+
+    Attributes:
+        controller: The PID.
+        routine: Its routine, with the options so far.
+        notes: The comments and lower limits of the inputs that options add.
+        kept: What rings store where an option changes that.
+        conduct: How actions follow from their formulas.
+        errors: The names of the routine's errors (setpoint − value), with the state of each.
+    """
+
     controller: Controller
     routine: Routine
     notes: dict[Variable, Note] = field(default_factory=dict)
@@ -58,6 +135,7 @@ class Variation:
         self._taken |= {one.variable.name for one in self.routine.inputs}
 
     def fresh(self, name: str) -> Variable:
+        """Return a variable whose name is not used yet."""
         unique, number = name, 2
         while unique in self._taken:
             unique, number = f"{name}_{number}", number + 1
@@ -65,6 +143,18 @@ class Variation:
         return Variable(unique)
 
     def input(self, name: str, unit: str, words: str, default: float = 0.0, *, low: float = 0.0) -> Variable:
+        """Add an input to the block.
+
+        Args:
+            name: The wish for its name.
+            unit: Its unit.
+            words: Its description in a comment.
+            default: Its initial value.
+            low: Its lower limit.
+
+        Returns:
+            The variable that stands for the input.
+        """
         variable = self.fresh(name)
         more = Input(variable=variable, unit=unit, default=default)
         self.routine = replace(self.routine, inputs=(*self.routine.inputs, more))
@@ -72,12 +162,13 @@ class Variation:
         return variable
 
     def rewrite(self, body: Sequence[Statement]) -> None:
+        """Replace the statements of the routine."""
         rings = tuple(one.ring for one in body if isinstance(one, Store))
         self.routine = replace(self.routine, body=tuple(body), rings=rings)
 
 
 def _errors(controller: Controller, routine: Routine) -> dict[Variable, str]:
-    """What a loop sees of a state, setpoint − value: its name in the routine, and the state's."""
+    """Return the names of the errors (setpoint − value) in the routine, with the state of each."""
     states, found = {loop.state for loop in controller.loops()}, {}
     for statement in routine.body:
         match statement:
@@ -87,20 +178,12 @@ def _errors(controller: Controller, routine: Routine) -> dict[Variable, str]:
     return found
 
 
-# What a PID block can have beside its law, all off by default; at their first values all but anti-windup
-# change nothing.
-#
-# The integral is a sum over the last `window` errors. So anti-windup means: an error that pushes an action
-# further beyond its limit enters the window as 0. Where several actions integrate the same error, all must be
-# beyond. The windows go on while the block is operated by hand; back in automatic, the action begins where it
-# is, and the difference to what the law wants fades with `transfer_time`.
-
-OPTIONS = ("anti-windup", "deadband", "derivative-filter", "manual", "rate-limit")
-_TIMED = ("derivative-filter", "manual", "rate-limit")
-
-
 def varied(controller: Controller, routine: Routine, options: frozenset[str]) -> Variation:
-    """The routine of a PID with options."""
+    """Return the routine of a PID with options.
+
+    Raises:
+        ClearloopError: If an option does not suit the controller.
+    """
     _check(controller, options)
     variation = Variation(controller, routine)
     if "deadband" in options:
@@ -117,7 +200,7 @@ def varied(controller: Controller, routine: Routine, options: frozenset[str]) ->
 def _check(controller: Controller, options: frozenset[str]) -> None:
     if not any(controller.loops()):
         raise ClearloopError(
-            f"--with {min(options)}: this is for a controller of kind 'pid', not '{controller.kind}'"
+            f"--with {min(options)}: this is for a controller of kind 'pid', not of kind '{controller.kind}'"
         )
     for option in sorted(options & {*_TIMED}):
         if controller.dt is None:
@@ -125,14 +208,14 @@ def _check(controller: Controller, options: frozenset[str]) -> None:
 
 
 def _deadband(variation: Variation) -> None:
-    """An error counts from the edge of the band on: it is 0 inside, and does not jump."""
+    """Let errors count from the edge of the deadband, so that they do not jump there; inside they are 0."""
     errors = variation.errors
     body: list[Statement] = []
     for statement in variation.routine.body:
         if isinstance(statement, Let) and statement.target in errors:
             state = errors[statement.target]
             unit = variation.controller.units.get(state, "")
-            band = variation.input(f"{state}_deadband", unit, "a smaller error counts as 0")
+            band = variation.input(f"{state}_deadband", unit, "errors inside the deadband count as 0")
             distance = variation.fresh(f"{state}_distance")
             inside = call("clip", distance, call("neg", band), band)
             body += [
@@ -145,10 +228,10 @@ def _deadband(variation: Variation) -> None:
 
 
 def _filter(variation: Variation) -> None:
-    """The change of an error goes through a first-order lag: y := y + dt/(T + dt) (x − y)."""
+    """Filter the change of an error by a first-order lag: y := y + dt/(T + dt) (x − y)."""
     errors = variation.errors
     dt = Number(variation.controller.dt or 0.0)
-    time = variation.input("filter_time", "s", "of the derivative; 0: no filter")
+    time = variation.input("filter_time", "s", "time constant of the derivative filter; 0: no filter")
     share = variation.fresh("filter_share")
     body: list[Statement] = [Let(share, call("div", dt, call("add", time, dt)))]
     for statement in variation.routine.body:
@@ -168,7 +251,7 @@ def _filter(variation: Variation) -> None:
 
 
 def _anti_windup(variation: Variation) -> None:
-    """An error that pushes an action further beyond its limit enters the window as 0."""
+    """Store errors that push an action further beyond its limit as 0 in the window of the integral."""
     errors = variation.errors
     body: list[Statement] = []
     wanted: dict[str, Variable] = {}
@@ -195,7 +278,7 @@ def _anti_windup(variation: Variation) -> None:
 def _pushed(
     controller: Controller, state: str, error: Variable, wanted: dict[str, Variable]
 ) -> Iterator[Call]:
-    """Of each action that integrates the error: whether the error pushes it further beyond a limit."""
+    """Yield, for each action that integrates the error, the condition that it is pushed beyond a limit."""
     for action in controller.actions:
         loops = [loop for loop in controller.loops() if loop.action == action and loop.state == state]
         gain = sum(loop.ki for loop in loops)
@@ -212,70 +295,27 @@ def _pushed(
 
 def _operated(variation: Variation, options: frozenset[str]) -> None:
     controller, dt = variation.controller, variation.controller.dt or 0.0
-    by_hand, steps, before = {}, {}, []
+    manual, steps, before = {}, {}, []
     transfer = variation.fresh("transfer_share")
     if "manual" in options:
         longest = max(loop.window for loop in controller.loops())
-        time = variation.input("transfer_time", "s", "after the hand, the difference fades", longest * dt)
+        words = "time constant of the transfer from manual to automatic"
+        time = variation.input("transfer_time", "s", words, longest * dt)
         before.append(Let(transfer, call("div", time, call("add", time, Number(dt)))))
     for action in controller.actions:
         unit = controller.units.get(action, "")
         if "manual" in options:
-            by_hand[Variable(action)] = variation.input(
-                f"{action}_manual", unit, "when by hand", low=-READ_LIMIT
+            manual[Variable(action)] = variation.input(
+                f"{action}_manual", unit, "action in manual mode", low=-READ_LIMIT
             )
         if "rate-limit" in options:
             if action in controller.steps:
-                raise ClearloopError(f"--with rate-limit: {action} takes only some values (steps.{action})")
-            rate = variation.input(f"{action}_rate", f"{unit}/s", "the fastest change; 0: any")
+                raise ClearloopError(
+                    f"--with rate-limit: {action} takes only some values (steps.{action}): "
+                    "leave the option out, or the steps"
+                )
+            rate = variation.input(f"{action}_rate", f"{unit}/s", "largest rate of change; 0: no limit")
             steps[Variable(action)] = variation.fresh(f"{action}_step")
             before.append(Let(steps[Variable(action)], call("mul", rate, Number(dt))))
-    variation.conduct = Operated(by_hand=by_hand, steps=steps, transfer=transfer)
+    variation.conduct = Operated(manual=manual, steps=steps, transfer=transfer)
     variation.rewrite([*before, *variation.routine.body])
-
-
-def pous(
-    controller: Controller, name: str, precision: Precision, options: frozenset[str] = frozenset()
-) -> list[Pou]:
-    """The function block, after the functions that it calls. `options`: see `options.py`."""
-    routine, words = lower(controller), about(controller, name)
-    if options:
-        made = varied(controller, routine, options)
-        writer = Writer(split_deep(made.routine), name, precision, made.conduct, made.notes, made.kept)
-        words[-1:-1] = [f"With {', '.join(sorted(options))}."]
-    else:
-        writer = Writer(split_deep(routine), name, precision, Limited(), {}, {})
-    block = writer.block(words)
-    return [*functions(block.body, precision), block]
-
-
-def structured_text(units: list[Pou]) -> str:
-    return "\n".join(pou_text(unit) for unit in units)
-
-
-def functions(body: str, precision: Precision) -> list[Pou]:
-    """Those that a text calls, and those that they call."""
-    return [_function(name, precision) for name in DIALECT.helpers_in(body)]
-
-
-def _function(name: str, precision: Precision) -> Pou:
-    template = HELPER_TEMPLATES[name]
-    declarations = [Declaration("VAR_INPUT", one, real(precision)) for one in template.inputs]
-    declarations += [Declaration("VAR", one, real(precision)) for one in template.locals]
-    return Pou(
-        name=name,
-        result=real(precision),
-        words=(template.words,),
-        declarations=tuple(declarations),
-        body=finished(template.body, precision),
-    )
-
-
-class StructuredText(Target):
-    name, title, endings = "st", "Structured Text", (".st",)
-    single, options = True, OPTIONS
-    verifier = "clearloop.verification.verdict:run_structured_text"
-
-    def write(self, order: Order) -> Files:
-        units = pous(order.controller, order.name, order.precision, order.options)
-        return {f"{ascii_name(order.name)}.st": structured_text(units)}

@@ -1,9 +1,11 @@
-"""A routine as a function block: inputs as they come, one formula after the other, limits, and the past."""
+"""The writer of function blocks: it prints a routine as the declarations and statements of a block.
 
-import re
+The body limits the inputs, computes one formula after the other, limits the actions, and stores past values.
+"""
+
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from clearloop.controllers.routine import (
     Fill,
@@ -22,140 +24,38 @@ from clearloop.controllers.routine import (
 from clearloop.errors import ClearloopError
 from clearloop.exports.printer import (
     STEP,
-    WIDTH,
     Environment,
     Names,
-    commented,
     output_words,
     plain_name,
     ring_key,
 )
-from clearloop.exports.printer import harmless as printable
 from clearloop.exports.spans import Precision, Span, found
 from clearloop.exports.structured_text.functions import DIALECT, RESERVED, finished, real
+from clearloop.exports.structured_text.units import Declaration, Pou, VarSection, folded_lines
 from clearloop.expression import Call, Expression, Variable, fold, variables
 from clearloop.expression.nodes import READ_LIMIT, Operation
 
-# Long lines of code, broken where a reader would break them.
-
-MOST_BRACKETS = 20
-_BREAK = re.compile(r" (?=[-+] )| (?=AND |OR )|(?<=,) ")
-
-
-def folded_lines(line: str, indent: str) -> list[str]:
-    """A long line of code, broken before signs and after commas, in as few brackets as will do."""
-    room = WIDTH - len(indent) - len(STEP)
-    parts = [line]
-    for brackets in range(MOST_BRACKETS):
-        if max(map(len, parts)) <= room:
-            break
-        parts = list(_parts(line, brackets))
-    lines = [indent + parts[0]]
-    for part in parts[1:]:
-        if len(lines[-1]) + 1 + len(part) <= WIDTH:
-            lines[-1] += f" {part}"
-        else:
-            lines.append(f"{indent}{STEP}{part}")
-    return lines
-
-
-def _parts(line: str, brackets: int) -> Iterator[str]:
-    """The line between spaces that stand in at most so many brackets."""
-    depth = start = 0
-    for place, character in enumerate(line):
-        depth += (character == "(") - (character == ")")
-        if depth <= brackets and _BREAK.match(line, place):
-            yield line[start:place]
-            start = place + 1
-    yield line[start:]
-
-
-# Program organisation units: functions and function blocks, as text of IEC 61131-3.
-
-VarSection = Literal["VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP"]
-SECTIONS: tuple[VarSection, ...] = ("VAR_INPUT", "VAR_OUTPUT", "VAR CONSTANT", "VAR", "VAR_TEMP")
-
-
-@dataclass(frozen=True)
-class Declaration:
-    section: VarSection
-    name: str
-    type: str
-    """LREAL, REAL, DINT, LINT or BOOL; of its elements, if it is an array"""
-    initial: tuple[str, ...] = ()
-    """literals; none: 0"""
-    bounds: tuple[int, int] | None = None
-    """of an array's index"""
-    words: str = ""
-    """what it is, for people"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pou:
-    name: str
-    result: str | None = None
-    """the type of a function's value; None: it is a function block"""
-    words: tuple[str, ...]
-    """lines for people"""
-    declarations: tuple[Declaration, ...]
-    body: str
-
-    def section(self, section: VarSection) -> tuple[Declaration, ...]:
-        return tuple(one for one in self.declarations if one.section == section)
-
-
-def harmless_words(words: str) -> str:
-    """Words that neither end a comment nor begin one."""
-    words = printable(words)
-    while "(*" in words or "*)" in words:
-        words = words.replace("(*", "( *").replace("*)", "* )")
-    return words
-
-
-def pou_text(pou: Pou) -> str:
-    kind = "FUNCTION" if pou.result else "FUNCTION_BLOCK"
-    head = f"{kind} {pou.name}" + (f" : {pou.result}" if pou.result else "")
-    lines = [*comment(pou.words), head]
-    for section in SECTIONS:
-        declared = pou.section(section)
-        if declared:
-            lines += [section, *(line for one in declared for line in declared_lines(one)), "END_VAR"]
-    return "\n".join([*lines, "", pou.body.strip("\n"), f"END_{kind}", ""])
-
-
-def comment(words: tuple[str, ...]) -> Iterator[str]:
-    """One line, or several with the marks on lines of their own."""
-    harmed = [harmless_words(line) for line in words]
-    if len(harmed) == 1:
-        yield f"(* {harmed[0]} *)"
-    elif harmed:
-        yield "(*"
-        yield from commented(harmed, " ")
-        yield "*)"
-
-
-def declared_lines(one: Declaration) -> list[str]:
-    kind = f"ARRAY [{one.bounds[0]}..{one.bounds[1]}] OF {one.type}" if one.bounds else one.type
-    initial = ", ".join(one.initial)
-    start = f" := [{initial}]" if one.bounds and initial else f" := {initial}" if initial else ""
-    *lines, last = folded_lines(f"{one.name} : {kind}{start};", STEP)
-    return [*lines, f"{last} (* {harmless_words(one.words)} *)" if one.words else last]
-
-
-# A function block while it is written: what is declared so far, and the lines of its body.
-
-OWN = ("restart", "running", "k", "manual", "was_manual", "acted")
+_OWN = ("restart", "running", "k", "manual", "was_manual", "acted")  # names that every block may use itself
 
 
 class Page:
+    """A function block while it is written: its declarations and the lines of its body so far.
+
+    Args:
+        name: The name of the block, as the user gave it.
+        precision: Double or single precision.
+    """
+
     def __init__(self, name: str, precision: Precision) -> None:
         self.precision = precision
-        self.names = Names({*RESERVED, *OWN}, ignore_case=True)
-        self.name = self.names.give("block", block_name(name))
+        self.names = Names({*RESERVED, *_OWN}, ignore_case=True)
+        self.name = self.names.give("block", _block_name(name))
         self._declarations: dict[str, Declaration] = {}
         self._lines: list[str] = []
 
     def pou(self, words: list[str]) -> Pou:
+        """Return the block; `words` are the lines of the comment before it."""
         return Pou(
             name=self.name,
             words=tuple(words),
@@ -173,60 +73,71 @@ class Page:
         initial: tuple[str, ...] = (),
         bounds: tuple[int, int] | None = None,
     ) -> str:
+        """Declare a variable, with the arguments of `Declaration`, and return its name."""
         kind = type_ or real(self.precision)
         self._declarations[name] = Declaration(section, name, kind, initial, bounds, words)
         return name
 
     def temporary(self, thing: Hashable, wish: str = "") -> str:
-        """A value that is needed in this call only; a thing that has a name keeps it."""
+        """Declare a value that is needed in this call only; a thing that has a name keeps it."""
         return self.declare("VAR_TEMP", self.names.give(thing, wish))
 
     def say(self, words: str) -> None:
-        """A comment before what follows."""
+        """Write a comment before the statements that follow."""
         self._lines += [*[""][: len(self._lines)], f"(* {words} *)"]
 
     def write(self, *lines: str) -> None:
+        """Write statements, which may contain `<0.5>` and `real` (see `finished`)."""
         for line in lines:
             indent = line[: len(line) - len(line.lstrip())]
             self._lines += folded_lines(finished(line.strip(), self.precision), indent)
 
     def loop(self, first: int, last: int, *lines: str, indent: str = "") -> None:
-        """Over k; downwards where the first is above the last."""
+        """Write a loop over k, which counts downwards where the first value is above the last."""
         self.declare("VAR_TEMP", "k", type_="DINT")
         step = " BY -1" if first > last else ""
         self.write(f"{indent}FOR k := {first} TO {last}{step} DO")
         self.write(*[f"{indent}{STEP}{line}" for line in lines], f"{indent}END_FOR;")
 
     def number(self, value: float) -> str:
+        """Return a literal."""
         return DIALECT.number(value, self.precision)
 
 
-def block_name(name: str) -> str:
-    """What a file is called is mostly a name for a block, too."""
+def _block_name(name: str) -> str:
     if name.upper() in RESERVED:
         return f"{name}_controller"
     return name if name[:1].isalpha() else f"controller_{name}"
 
 
 class Note(NamedTuple):
-    """On an input that an option brings along."""
+    """The comment on an input that an option adds, and the lower limit of the input."""
 
     words: str
     low: float
-    """what is below counts as this"""
 
 
 class Conduct(Protocol):
-    """What is done with a value that a formula gives for an action."""
+    """The way in which an action follows from the value of its formula."""
 
-    def output(self, writer: "Writer", output: Output) -> None: ...
+    def output(self, writer: "Writer", output: Output) -> None:
+        """Write the statements for one action."""
 
     def end(self, writer: "Writer") -> None:
-        """After all actions."""
+        """Write the statements that follow all actions."""
 
 
 class Writer(Page):
-    """`notes`: what inputs are for. `kept`: what rings remember, where that is not what they hold."""
+    """A function block that is written for a routine.
+
+    Args:
+        routine: What the controller does at every step.
+        name: The name of the block, as the user gave it.
+        precision: Double or single precision.
+        conduct: How actions follow from their formulas.
+        notes: The comments and lower limits of inputs that options add.
+        kept: What rings store where an option changes that.
+    """
 
     def __init__(
         self,
@@ -253,6 +164,7 @@ class Writer(Page):
         )
 
     def block(self, words: list[str]) -> Pou:
+        """Write the whole block and return it; `words` are the lines of the comment before it."""
         if self.routine.rings:
             self._restart()
         self._read()
@@ -266,6 +178,7 @@ class Writer(Page):
         return self.pou(words)
 
     def text(self, tree: Expression) -> str:
+        """Return a formula as Structured Text."""
         return self.environment.text(tree)
 
     def _declare_input(self, one: Input, name: str) -> None:
@@ -276,14 +189,14 @@ class Writer(Page):
         self.declare("VAR_INPUT", name, words, initial=initial)
 
     def _restart(self) -> None:
-        self.declare("VAR_INPUT", "restart", "TRUE: forget the past, as at the first call", type_="BOOL")
+        self.declare("VAR_INPUT", "restart", "TRUE: reset the memory, as before the first call", type_="BOOL")
         self.write("IF restart THEN")
         if self.routine.remembers_the_start:
-            self.declare("VAR", "running", "FALSE: the next call is the first", type_="BOOL")
+            self.declare("VAR", "running", "FALSE: the next call is the first one", type_="BOOL")
             self.write(f"{STEP}running := FALSE;")
         for ring in self.routine.rings:
             past = self.names[ring_key(ring.name)]
-            self.declare("VAR", past, "[k]: k calls ago", bounds=(1, ring.depth))
+            self.declare("VAR", past, "[k]: value k calls ago", bounds=(1, ring.depth))
             self._fill_past(ring, "<0>")
         self.write("END_IF;")
 
@@ -295,7 +208,7 @@ class Writer(Page):
             self.loop(1, ring.depth, f"{past}[k] := {value};", indent=STEP)
 
     def _remember(self) -> None:
-        self.say("What was present becomes past.")
+        self.say("Store the present values for the next calls.")
         for ring in self.routine.rings:
             past = self.names[ring_key(ring.name)]
             if ring.depth > 2:
@@ -309,7 +222,7 @@ class Writer(Page):
     def _read(self) -> None:
         high = self.number(READ_LIMIT)
         if self.routine.inputs:
-            self.say(f"An input beyond {high} counts as {high}, so that nothing can overflow.")
+            self.say(f"Limit the inputs to +/-{high}, so that no calculation overflows.")
         for one in self.routine.inputs:
             low = -READ_LIMIT
             if one.variable in self.notes:
@@ -334,12 +247,11 @@ class Writer(Page):
                 self.conduct.output(self, statement)
             case _:
                 raise ClearloopError(
-                    "Structured Text is for controllers that a person can read: "
-                    "export a network to c, javascript or python"
+                    "Structured Text cannot express a network: export it to c, javascript or python"
                 )
 
     def _begin(self) -> None:
-        """At the first call the first values are the past, too."""
+        """Fill rings at the first call with the first values, where these are to be repeated."""
         if self._new:
             self.write("IF NOT running THEN")
             for ring in self._new:
@@ -348,7 +260,7 @@ class Writer(Page):
         self._new = []
 
     def _sum(self, statement: Sum) -> None:
-        """Element 0 of a ring is the present value."""
+        """Write the sum of a ring's elements, of which element 0 is the present value."""
         target, past = self.temporary(statement.target), self.names[ring_key(statement.ring.name)]
         self.write(f"{target} := {self.text(statement.ring.holds)};")
         if statement.count > 1:
@@ -368,11 +280,13 @@ class Writer(Page):
         )
         outputs = self.names.give((statement.target, "outputs"), f"{statement.target.name}_outputs")
         numbers = tuple(map(self.number, statement.outputs))
-        self.declare("VAR CONSTANT", outputs, "of the rules", initial=numbers, bounds=(1, len(numbers)))
+        self.declare(
+            "VAR CONSTANT", outputs, "outputs of the rules", initial=numbers, bounds=(1, len(numbers))
+        )
         span = self.environment.spans[statement.source]
         over = found("sub", [span, span], self.precision).special
         distance = f"CL_ADD({source}[k], -{best})" if over else f"{source}[k] - {best}"
-        self.say("The mean output of the rules, weighted by how well they fit; the best one has weight 1.")
+        self.say("Mean of the rule outputs with the weights EXP(fit), scaled so that the largest is 1.")
         self.write(f"{best} := {source}[1];")
         if len(numbers) > 1:
             self.loop(2, len(numbers), f"{best} := MAX({best}, {source}[k]);")
@@ -387,13 +301,14 @@ class Writer(Page):
         self.write(f"{target} := {target} / {weights};")
 
 
-# How an action follows from what its formula wants: limits and levels; by hand; not too fast.
+# How an action follows from the value of its formula.
 
 
 class Limited:
-    """The value in its limits."""
+    """The conduct without options: the action is the value within its limits."""
 
     def output(self, writer: Writer, output: Output) -> None:
+        """Write the action as the limited value."""
         action = writer.names[output.action]
         if output.limits is None:
             writer.write(f"{action} := {writer.text(output.value)};")
@@ -408,11 +323,11 @@ class Limited:
         writer.write(f"{action} := {_limited(writer, output, wanted)};")
 
     def end(self, writer: Writer) -> None:
-        pass
+        """Write nothing after the actions."""
 
 
 def _limited(writer: Writer, output: Output, value: str) -> str:
-    """In its limits; the nearest level, if there are only some."""
+    """Return the value within the limits of the action, rounded to a level if it takes only some values."""
     if output.limits is None:
         return value
     low, high = map(writer.number, output.limits)
@@ -424,36 +339,44 @@ def _limited(writer: Writer, output: Output, value: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Operated:
-    """By hand or automatic, and not faster than allowed. Until it is assigned, an action is the last one."""
+    """The conduct with the options `manual` and `rate-limit`.
 
-    by_hand: dict[Variable, Variable]
-    """Of actions: what the hand wants. Empty: there is no hand."""
+    The statements use that an output keeps its last value until it is assigned.
+
+    Attributes:
+        manual: For each action, the input with its value in manual mode; empty without that option.
+        steps: For each action, its largest change from one call to the next; empty without that option.
+        transfer: The factor by which the offset after manual mode decays from one call to the next.
+    """
+
+    manual: dict[Variable, Variable]
     steps: dict[Variable, Variable]
-    """Of actions: the largest change from one call to the next. Empty: any."""
     transfer: Variable
-    """What is left of the difference between hand and controller from one call to the next."""
 
     def output(self, writer: Writer, output: Output) -> None:
+        """Write the action as the limited value, with manual mode and a limited rate of change."""
         action = writer.names[output.action]
         chosen = writer.temporary(("chosen", output.action), f"{output.action.name}_chosen")
         writer.write(f"{chosen} := {_limited(writer, output, writer.text(output.value))};")
-        if self.by_hand:
-            self._by_hand(writer, output, chosen)
+        if self.manual:
+            self._manual_mode(writer, output, chosen)
         if self.steps:
-            self._not_too_fast(writer, output, chosen)
+            self._rate_limit(writer, output, chosen)
         writer.write(f"{action} := {chosen};")
 
-    def _by_hand(self, writer: Writer, output: Output, chosen: str) -> None:
-        """Back from the hand, the action goes on from where it is; then the difference fades."""
-        action, hand = writer.names[output.action], writer.names[self.by_hand[output.action]]
+    def _manual_mode(self, writer: Writer, output: Output, chosen: str) -> None:
+        """Write a bumpless transfer: after manual mode the action has an offset, which decays."""
+        action, manual = writer.names[output.action], writer.names[self.manual[output.action]]
         bias = writer.names.give(("bias", output.action), f"{output.action.name}_bias")
-        writer.declare("VAR", bias, "what is left of the difference to the hand")
-        writer.declare("VAR_INPUT", "manual", "TRUE: by hand", type_="BOOL")
-        writer.declare("VAR", "was_manual", type_="BOOL")
-        writer.say("By hand; or automatic, and back from the hand it goes on from where the action is.")
+        writer.declare("VAR", bias, "offset after manual mode, which decays")
+        writer.declare("VAR_INPUT", "manual", "TRUE: manual mode", type_="BOOL")
+        writer.declare("VAR", "was_manual", "TRUE: manual mode in the last call", type_="BOOL")
+        writer.say(
+            "Manual mode; after it, automatic control starts from the last action (bumpless transfer)."
+        )
         writer.write(
             "IF manual THEN",
-            f"{STEP}{chosen} := {_limited(writer, output, hand)};",
+            f"{STEP}{chosen} := {_limited(writer, output, manual)};",
             "ELSE",
             f"{STEP}IF was_manual THEN",
             f"{STEP}{STEP}{bias} := {_sum(writer, output, action, chosen, '-')};",
@@ -464,11 +387,11 @@ class Operated:
             "END_IF;",
         )
 
-    def _not_too_fast(self, writer: Writer, output: Output, chosen: str) -> None:
+    def _rate_limit(self, writer: Writer, output: Output, chosen: str) -> None:
         action, step = writer.names[output.action], writer.names[self.steps[output.action]]
         writer.declare("VAR", "acted", "FALSE: there is no last action yet", type_="BOOL")
         low, high = (_sum(writer, output, action, step, sign) for sign in "-+")
-        writer.say("Not faster than the rate.")
+        writer.say("Limit the rate of change.")
         writer.write(
             f"IF acted AND ({step} > <0>) THEN",
             f"{STEP}{chosen} := LIMIT({low}, {chosen}, {high});",
@@ -476,14 +399,15 @@ class Operated:
         )
 
     def end(self, writer: Writer) -> None:
-        if self.by_hand:
+        """Write what the next call has to know about this one."""
+        if self.manual:
             writer.write("was_manual := manual;")
         if self.steps:
             writer.write("acted := TRUE;")
 
 
 def _sum(writer: Writer, output: Output, left: str, right: str, sign: str = "+") -> str:
-    """Of two values of the size of an action."""
+    """Return the sum or difference of two values of the size of an action, guarded against overflow."""
     size = writer.environment.printer.piece(output.value).span.size
     if output.limits:
         size = max(map(abs, output.limits))
@@ -492,9 +416,9 @@ def _sum(writer: Writer, output: Output, left: str, right: str, sign: str = "+")
     return f"CL_ADD({left}, {right})" if sign == "+" else f"CL_ADD({left}, -{right})"
 
 
-# Formulas that are nested deeply, cut into parts with names: compilers allow only so many brackets.
+# Deeply nested formulas are split into named parts, because compilers limit the nesting of brackets.
 
-_DEEPEST = 12  # brackets in brackets
+_DEEPEST = 12  # levels of brackets
 
 
 class _Piece(NamedTuple):
@@ -526,7 +450,7 @@ class _Splitter:
 
 
 def _level(operation: Operation, number: int, piece: _Piece) -> int:
-    """A sum goes on without brackets where it begins with a sum."""
+    """Return the nesting of an argument: a sum that begins with a sum needs no more brackets."""
     goes_on = (
         number == 0
         and operation.symbol
@@ -537,7 +461,7 @@ def _level(operation: Operation, number: int, piece: _Piece) -> int:
 
 
 def split_deep(routine: Routine) -> Routine:
-    """The same routine, with no formula nested too deeply."""
+    """Return the same routine with deeply nested formulas split into named parts."""
     names = {v.name for statement in routine.body for tree in formulas(statement) for v in variables(tree)}
     names |= {v.name for statement in routine.body for v in targets(statement)}
     splitter = _Splitter(names)

@@ -1,4 +1,4 @@
-"""Expressions as functions of a frame: every result is made to fit its type."""
+"""Execution of Structured Text: expressions and statements become functions of a frame of variables."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -41,21 +41,24 @@ from clearloop.verification.st.typing import (
 )
 
 Frame = dict[str, Any]
-"""The values of a unit's variables; of arrays, lists; of function blocks, instances."""
+"""The values of a unit's variables: numbers, lists for arrays, instances for function blocks."""
 Evaluate = Callable[[Frame], Any]
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 class Compiler(Inference):
+    """A compiler of expressions, in which every result is made to fit its type."""
+
     def compile(self, expression: StExpression, wanted: str) -> Evaluate:
-        """As a value of type `wanted`."""
+        """Return an expression as a function that gives a value of type `wanted`."""
         found = self.type_of(expression)
         if common_type(found, wanted, expression.line) != wanted:
             raise StructuredTextError(f"expected {wanted}, found {found}", expression.line)
         return self._build(expression, wanted)
 
     def condition(self, expression: StExpression) -> Evaluate:
+        """Return a condition as a function."""
         return self.compile(expression, "BOOL")
 
     def _build(self, node: StExpression, wanted: str) -> Evaluate:
@@ -93,10 +96,10 @@ class Compiler(Inference):
         return read
 
     def position(self, node: Element) -> Evaluate:
-        """Where an element stands in the list."""
+        """Return the function that gives the place of an element in the list of its array."""
         bounds = self.variables[node.name].bounds
         if bounds is None:
-            raise StructuredTextError(f"{node.name} is no array", node.line)
+            raise StructuredTextError(f"{node.name} is not an array", node.line)
         first, last = bounds
         index = self.compile(node.index, settled(self.type_of(node.index)))
         expect_type(settled(self.type_of(node.index)), INTEGERS, node.line)
@@ -115,7 +118,7 @@ class Compiler(Inference):
         return lambda frame: frame[name][position(frame)]
 
     def _binary(self, node: Binary, wanted: str) -> Evaluate:
-        # Both operands are computed always: that AND and OR stop early is promised nowhere.
+        # Both operands are always computed: the standard does not promise that AND and OR stop early.
         type_ = settled(self.operands(node)) if node.operator in COMPARISON_FUNCTIONS else wanted
         left, right = self._build(node.left, type_), self._build(node.right, type_)
         direct = COMPARISON_FUNCTIONS.get(node.operator) or LOGIC_FUNCTIONS.get(node.operator)
@@ -149,17 +152,22 @@ def _division(node: Binary, whole: bool) -> Callable[[Any, Any], Any]:
     return divide
 
 
-# Statements as functions of a frame, which they change.
-
 Execute = Callable[[Frame], bool]
-"""One statement; whether the unit returns."""
+"""A statement as a function that changes a frame and returns whether the unit returns."""
 
 
 class Statements:
+    """A compiler of statements.
+
+    Args:
+        compiler: The compiler of their expressions.
+    """
+
     def __init__(self, compiler: Compiler) -> None:
         self.compiler = compiler
 
     def all(self, statements: tuple[StStatement, ...]) -> list[Execute]:
+        """Return statements as functions."""
         return [self._one(statement) for statement in statements]
 
     def _one(self, statement: StStatement) -> Execute:
@@ -237,29 +245,37 @@ class Statements:
         return run
 
 
-# Instances of function blocks: their variables, which stay from one call to the next.
-
-
 class BlockType(NamedTuple):
-    """A function block or program that instances are made of."""
+    """A function block or program, of which instances are made.
+
+    Attributes:
+        unit: The declaration.
+        body: The statements.
+        kinds: The function blocks that it may have instances of.
+    """
 
     unit: ProgramUnit
     body: list[Execute]
     kinds: "Kinds"
-    """Those that it may have instances of."""
 
 
 Kinds = dict[str, BlockType]
 
 
 class Instance:
+    """An instance of a function block, whose variables stay from one call to the next.
+
+    Args:
+        kind: The function block.
+    """
+
     def __init__(self, kind: BlockType) -> None:
         self.kind = kind
         self.frame: Frame = {one.name: initial(one, kind.kinds) for one in kind.unit.declarations}
         self._inputs = {one.name: one for one in kind.unit.section("VAR_INPUT")}
 
     def step(self, inputs: Mapping[str, Value]) -> None:
-        """One call. An input that is not given keeps its value."""
+        """Call the block once; an input that is not given keeps its value."""
         for one in self.kind.unit.section("VAR_TEMP"):
             self.frame[one.name] = initial(one, {})
         for name, value in inputs.items():
@@ -277,7 +293,7 @@ class Instance:
 
 
 def initial(one: VarDeclaration, kinds: Kinds) -> Any:
-    """What a variable holds at first."""
+    """Return the initial value of a variable; None: it has none and must be assigned before it is read."""
     if one.type in kinds:
         return Instance(kinds[one.type])
     fit = fitting(one.type, one.line)
@@ -297,13 +313,13 @@ def _kept(one: VarDeclaration) -> bool:
 
 
 def compiled(unit: ProgramUnit, functions: Mapping[str, Function], kinds: Kinds) -> list[Execute]:
-    """The body of a unit."""
+    """Return the statements of a unit as functions."""
     variables = _variables(unit)
     if unit.result:
         variables[unit.name] = TypedVariable(unit.result, None, True, False)
     for name in variables:
         if (name in functions and name != unit.name) or name in kinds:
-            raise StructuredTextError(f"{name} is a function or a function block, too", unit.line)
+            raise StructuredTextError(f"{name} is also the name of a function or a function block", unit.line)
     blocks = {name: _seen_from_outside(kind.unit) for name, kind in kinds.items()}
     return Statements(Compiler(variables, functions, blocks)).all(unit.body)
 
@@ -322,14 +338,14 @@ def _variables(unit: ProgramUnit) -> dict[str, TypedVariable]:
     return found
 
 
-# A text that runs: functions without state, function blocks and programs with state between calls.
-
-
 class Block:
-    """An instance of the last function block or program of a text, as a PLC would run it.
+    """An instance of the last function block or program of a text, run as a PLC would run it.
 
-    Everything that a PLC might stumble over is an error with its line: a division by zero, an overflow, a
-    root of a negative number, an index outside an array, a variable that is read before it has a value.
+    Everything that a PLC might stop at is an error with its line: a division by zero, an overflow, a root of
+    a negative number, an index outside an array, a variable that is read before it has a value.
+
+    Args:
+        text: Structured Text, of the subset that is exported.
     """
 
     def __init__(self, text: str) -> None:
@@ -339,7 +355,7 @@ class Block:
         for unit in parse_st(text):
             if unit.name in functions or unit.name in kinds or _is_standard(unit.name):
                 raise StructuredTextError(
-                    f"{unit.spelling} is declared twice, or is a standard function", unit.line
+                    f"{unit.spelling} is declared twice, or is the name of a standard function", unit.line
                 )
             if unit.result:
                 functions[unit.name] = _function(unit, functions)
@@ -354,26 +370,27 @@ class Block:
 
     @property
     def name(self) -> str:
+        """The name of the function block."""
         return self._kind.unit.spelling
 
     def reset(self) -> None:
-        """As after a cold start."""
+        """Restore the initial values, as after a cold start."""
         self._instance = Instance(self._kind)
 
     def step(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
-        """One call: the outputs. An input that is not given keeps its value."""
+        """Call the block once and return its outputs; an input that is not given keeps its value."""
         self._instance.step(inputs)
         return {name: self._instance.frame[name.upper()] for name in self.outputs}
 
     def value(self, name: str) -> Any:
-        """Of any variable, as a debugger would show it."""
+        """Return the value of any variable, as a debugger would show it."""
         return self._instance.frame[name.upper()]
 
 
 def _is_standard(name: str) -> bool:
     try:
         return standard(name, (), 0) is not None
-    except StructuredTextError:  # it is one that does not like to be called without arguments
+    except StructuredTextError:  # a standard function that was called without arguments
         return True
 
 

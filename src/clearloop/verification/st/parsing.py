@@ -1,4 +1,4 @@
-"""From Structured Text to words, each with its line."""
+"""A parser of the subset of Structured Text that is exported: from text to words, from words to a tree."""
 
 import math
 import re
@@ -9,10 +9,10 @@ from typing import NamedTuple, NoReturn
 
 from clearloop.errors import ClearloopError
 
-# What is wrong with a text, and in which of its lines.
-
 
 class StructuredTextError(ClearloopError):
+    """An error in a text, with the line in which it is."""
+
     def __init__(self, message: str, line: int) -> None:
         super().__init__(f"line {line}: {message}")
         self.line = line
@@ -29,7 +29,7 @@ END_WHILE EXIT INT LWORD ON REPEAT RESOURCE RETAIN SINT STEP STRING STRUCT TASK 
 UINT ULINT UNTIL USINT VAR_ACCESS VAR_EXTERNAL VAR_GLOBAL VAR_IN_OUT WHILE WITH WORD WSTRING
 """
 KEYWORDS = frozenset(_KEYWORDS.split())
-ELSEWHERE = frozenset(_ELSEWHERE.split())  # of the language, but of no text that is exported
+ELSEWHERE = frozenset(_ELSEWHERE.split())  # keywords of the language that no exported text contains
 
 _TOKEN = re.compile(
     r"""
@@ -48,10 +48,17 @@ _TOKEN = re.compile(
 
 
 class Lexeme(NamedTuple):
+    """A word of a text.
+
+    Attributes:
+        kind: keyword, name, typed, real, integer, sign or end.
+        text: The word; names and keywords in upper case.
+        line: Its line, from 1.
+        spelling: The word as it stands in the text.
+    """
+
     kind: str
-    """keyword, name, typed, real, integer, sign or end"""
     text: str
-    """names and keywords in upper case"""
     line: int
     spelling: str
 
@@ -60,7 +67,7 @@ class Lexeme(NamedTuple):
 
 
 def lexemes(text: str) -> Iterator[Lexeme]:
-    """The words one by one, the last of them the end."""
+    """Yield the words of a text, the last of which is the end."""
     line, previous = 1, ""
     for found in _TOKEN.finditer(text):
         kind, word = found.lastgroup or "wrong", found[0]
@@ -88,42 +95,46 @@ def _word(word: str, line: int) -> tuple[str, str]:
     if upper in ELSEWHERE:
         raise StructuredTextError(f"{upper} is not part of the subset that is exported", line)
     if "__" in word or word.endswith("_"):
-        raise StructuredTextError(f"'{word}': underscores stand alone, and never at the end of a name", line)
+        raise StructuredTextError(
+            f"'{word}': a name must not have two underscores together or end with one", line
+        )
     return "name", upper
 
 
-# The words of a text, one after the other, with one word of foresight.
-
-
 class Words:
+    """The words of a text, one after the other, of which the present one can be inspected."""
+
     def __init__(self, text: str) -> None:
         self._tokens = lexemes(text)
         self.token = next(self._tokens)
 
     def advance(self) -> Lexeme:
-        """The present word; the next one becomes the present one."""
+        """Return the present word and go on to the next one."""
         token = self.token
         self.token = next(self._tokens, token)
         return token
 
     def accept(self, text: str) -> bool:
-        """Whether the present word is this one; then it is passed over."""
+        """Go on to the next word if the present one is this, and return whether it was."""
         if self.token.text == text:
             self.advance()
             return True
         return False
 
     def expect(self, text: str) -> Lexeme:
+        """Return the present word, which must be this one, and go on."""
         if self.token.text != text:
             self.refuse(f"'{text}'")
         return self.advance()
 
     def expect_name(self) -> Lexeme:
+        """Return the present word, which must be a name, and go on."""
         if self.token.kind != "name":
             self.refuse("a name")
         return self.advance()
 
     def refuse(self, wanted: str) -> NoReturn:
+        """Raise an error that says what was expected in place of the present word."""
         raise StructuredTextError(f"expected {wanted}, found {self.token}", self.token.line)
 
 
@@ -136,21 +147,24 @@ _Section = OneOf["VAR_INPUT", "VAR_OUTPUT", "VAR", "VAR_TEMP", "VAR CONSTANT"]
 
 @dataclass(frozen=True, slots=True)
 class Literal:
+    """A constant in the text; its type is ANY_REAL or ANY_INT where the text does not give one."""
+
     value: Value
     type: str
-    """ANY_REAL and ANY_INT where the text says no more"""
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
+    """A variable."""
+
     name: str
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Of an array."""
+    """An element of an array."""
 
     name: str
     index: "StExpression"
@@ -168,6 +182,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
+    """An operation with one operand: - or NOT."""
+
     operator: str
     operand: "StExpression"
     line: int
@@ -175,6 +191,8 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
+    """An operation with two operands."""
+
     operator: str
     left: "StExpression"
     right: "StExpression"
@@ -183,6 +201,8 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
+    """A call of a function."""
+
     function: str
     arguments: "tuple[StExpression, ...]"
     line: int
@@ -193,6 +213,8 @@ StExpression = Literal | Identifier | Element | Member | Unary | Binary | Functi
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
+    """An assignment to a variable or to an element of an array."""
+
     target: Identifier | Element
     value: StExpression
     line: int
@@ -200,6 +222,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class If:
+    """A choice: conditions with their statements, and the statements if none of them holds."""
+
     branches: "tuple[tuple[StExpression, tuple[StStatement, ...]], ...]"
     otherwise: "tuple[StStatement, ...]"
     line: int
@@ -207,6 +231,8 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
+    """A loop over whole numbers."""
+
     variable: Identifier
     first: StExpression
     last: StExpression
@@ -226,6 +252,8 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Return:
+    """The end of the execution of a unit."""
+
     line: int
 
 
@@ -234,36 +262,44 @@ StStatement = Assignment | If | For | Invocation | Return
 
 @dataclass(frozen=True, slots=True)
 class VarDeclaration:
+    """The declaration of a variable.
+
+    Attributes:
+        name: Its name in upper case.
+        spelling: Its name as it stands in the text.
+        section: The section of the unit that it stands in.
+        type: Its type, that of its elements for an array, or a function block for an instance.
+        bounds: The first and last index of an array; None: it is not an array.
+        initial: The initial value or values; empty: zeros.
+        line: Its line, from 1.
+    """
+
     name: str
     spelling: str
-    """as it stands in the text"""
     section: _Section
     type: str
-    """of its elements, if it is an array; the name of a function block, if it is an instance"""
     bounds: tuple[int, int] | None
-    """of an array's index"""
     initial: tuple[Literal, ...]
-    """empty: zeros"""
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramUnit:
-    """A function, a function block or a program."""
+    """A function, a function block or a program; `result` is the type of a function's value, else None."""
 
     name: str
     spelling: str
     result: str | None
-    """the type of what a function returns; None for the others"""
     declarations: tuple[VarDeclaration, ...]
     body: tuple[StStatement, ...]
     line: int
 
     def section(self, section: _Section) -> tuple[VarDeclaration, ...]:
+        """Return the variables of a section."""
         return tuple(one for one in self.declarations if one.section == section)
 
 
-# Expressions: precedence climbing with the levels of IEC 61131-3, table 55; and literals.
+# Expressions are parsed by precedence climbing, with the levels of IEC 61131-3, table 55.
 
 _LEVELS = {"OR": 1, "XOR": 2, "AND": 3, "&": 3, "=": 4, "<>": 4, "<": 5, ">": 5, "<=": 5, ">=": 5}
 _LEVELS |= {"+": 6, "-": 6, "*": 7, "/": 7, "MOD": 7}
@@ -274,14 +310,14 @@ _REAL = re.compile(r"[+-]?[0-9](_?[0-9])*\.[0-9](_?[0-9])*([eE][+-]?[0-9]+)?")
 
 
 class Operands(Words):
-    """Reads expressions."""
+    """A parser of expressions."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = 0
 
     def expression(self, loosest: int = 1) -> StExpression:
-        """What follows, as far as its operators bind at least as tightly as `loosest`; from left to right."""
+        """Parse an expression as far as its operators have at least the precedence `loosest`."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise StructuredTextError("an expression is nested too deeply", self.token.line)
@@ -318,6 +354,7 @@ class Operands(Words):
         return self.element(name)
 
     def element(self, name: Lexeme) -> Identifier | Element:
+        """Parse the rest of a variable or of an element of an array."""
         if not self.accept("["):
             return Identifier(name.text, name.line)
         index = self.expression()
@@ -325,7 +362,7 @@ class Operands(Words):
         return Element(name.text, index, name.line)
 
     def signed_literal(self) -> Literal:
-        """As an initial value."""
+        """Parse a literal with a sign, as initial values have it."""
         sign = self.advance() if self.token.text in ("-", "+") else None
         literal = self._literal(self.advance())
         if sign and sign.text == "-":
@@ -345,7 +382,7 @@ class Operands(Words):
 
 
 def _typed(token: Lexeme) -> Literal:
-    """`LREAL#-1.5`, `DINT#3`, `BOOL#TRUE`."""
+    """Read a typed literal such as `LREAL#-1.5`, `DINT#3` or `BOOL#TRUE`."""
     kind, _, text = token.text.upper().partition("#")
     if kind == "BOOL" and text in ("TRUE", "FALSE"):
         return Literal(text == "TRUE", "BOOL", token.line)
@@ -353,7 +390,7 @@ def _typed(token: Lexeme) -> Literal:
         return Literal(int(text), kind, token.line)
     if kind in ("REAL", "LREAL") and _REAL.fullmatch(text):
         return Literal(_real(text, token), kind, token.line)
-    raise StructuredTextError(f"{token} is no literal", token.line)
+    raise StructuredTextError(f"{token} is not a literal", token.line)
 
 
 def _real(text: str, token: Lexeme) -> float:
@@ -363,7 +400,7 @@ def _real(text: str, token: Lexeme) -> float:
     return value
 
 
-# From text to tree: units, declarations and statements of the subset of Structured Text that is exported.
+# Units, declarations and statements.
 
 TYPES = ("LREAL", "REAL", "DINT", "LINT", "BOOL")
 _SECTIONS: dict[str, _Section] = {
@@ -376,7 +413,11 @@ _LONGEST = 1_000_000
 
 
 def parse_st(text: str) -> tuple[ProgramUnit, ...]:
-    """The functions and function blocks of a text; `StructuredTextError` for whatever is none."""
+    """Parse a text and return its functions, function blocks and programs.
+
+    Raises:
+        StructuredTextError: If the text is not of the subset that is exported.
+    """
     parser = _Parser(text)
     units = []
     while parser.token.kind != "end":
@@ -432,7 +473,7 @@ class _Parser(Operands):
         return self.advance().text
 
     def _bounds(self) -> tuple[int, int]:
-        """`ARRAY [0..39] OF`."""
+        """Parse the bounds of an array, `ARRAY [0..39] OF`."""
         self.expect("ARRAY")
         self.expect("[")
         first = self._whole()
@@ -460,12 +501,12 @@ class _Parser(Operands):
         self.expect("]")
         if len(values) != bounds[1] - bounds[0] + 1:
             raise StructuredTextError(
-                f"an array from {bounds[0]} to {bounds[1]} begins with {len(values)} values", line
+                f"an array from {bounds[0]} to {bounds[1]} has {len(values)} initial values", line
             )
         return tuple(values)
 
     def _items(self) -> list[Literal]:
-        """One initial value of an array, or `40(0.0)`, the same one many times."""
+        """Parse an initial value of an array, or `40(0.0)` for many equal ones."""
         literal = self.signed_literal()
         if literal.type != "ANY_INT" or not self.accept("("):
             return [literal]
@@ -501,7 +542,7 @@ class _Parser(Operands):
         return Assignment(target, value, name.line)
 
     def _invocation(self, instance: Lexeme) -> Invocation:
-        """`controller(theta := 0.1, rho := x);`."""
+        """Parse the rest of a call such as `controller(theta := 0.1, rho := x);`."""
         inputs: list[tuple[str, StExpression]] = []
         while self.token.text != ")" and (not inputs or self.expect(",")):
             name = self.expect_name()

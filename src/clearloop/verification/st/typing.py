@@ -1,7 +1,7 @@
-"""The elementary types: what becomes of a result, and which of two types an operator works in.
+"""Types of Structured Text: how results are made to fit, standard functions, and types of expressions.
 
-A PLC may stop at an overflow, or go on with a wrong number. Here it is an error: an exported text must not
-have any.
+A PLC may stop at an overflow, or go on with a wrong number. Here it is an error, because an exported text
+must not overflow.
 """
 
 import math
@@ -35,7 +35,10 @@ _SINGLE = Struct("<f")
 
 
 def fitting(type_: str, line: int) -> _Fit:
-    """What makes a result of this type: rounds to single precision for REAL, refuses what is too large."""
+    """Return the function that makes a result fit a type.
+
+    It rounds to single precision for REAL, and raises a `StructuredTextError` for what is too large.
+    """
     if type_ == "BOOL":
         return lambda value: value
     refusal = StructuredTextError(f"a result is too large for {type_}", line)
@@ -72,7 +75,11 @@ def fitting(type_: str, line: int) -> _Fit:
 
 
 def common_type(left: str, right: str, line: int) -> str:
-    """The type of two operands: types are not mixed, and a literal without a type takes the other's."""
+    """Return the common type of two operands; a literal without a type takes the other's.
+
+    Raises:
+        StructuredTextError: If the types differ otherwise, because types must not be mixed.
+    """
     if left == right:
         return left
     for one, other in ((left, right), (right, left)):
@@ -82,32 +89,38 @@ def common_type(left: str, right: str, line: int) -> str:
 
 
 def settled(type_: str) -> str:
-    """Of literals among themselves."""
+    """Return the type of an expression in which all literals have no type: LREAL or DINT."""
     return _GENERIC[type_][0] if type_ in _GENERIC else type_
 
 
 def expect_type(type_: str, allowed: tuple[str, ...], line: int) -> str:
+    """Return the type, or raise a `StructuredTextError` if it is not among the allowed ones."""
     if type_ not in allowed:
         raise StructuredTextError(f"expected {' or '.join(allowed)}, found {type_}", line)
     return type_
 
 
-# The standard functions of IEC 61131-3 that exported texts may call: errors outside their domain.
+# The standard functions of IEC 61131-3 that exported texts call; arguments outside their domain are errors.
 
 Types = tuple[str, ...]
 
 
 class Standard(NamedTuple):
-    """A standard function, for arguments of given types."""
+    """A standard function for arguments of given types.
+
+    Attributes:
+        arguments: The types that the arguments are converted to; a literal takes the type of the others.
+        result: The type of the result.
+        meaning: The function.
+    """
 
     arguments: Types
-    """What the arguments are taken as; a literal takes the type of the others."""
     result: str
     meaning: Callable[..., Any]
 
 
 def standard(name: str, types: Types, line: int) -> Standard | None:
-    """The function of this name for arguments of these types; None if there is none of this name."""
+    """Return the standard function of this name for arguments of these types, or None if there is none."""
     source, to, target = name.partition("_TO_")
     if to and source in (*_NUMBERS, "BOOL") and target in _NUMBERS:
         _count(name, types, 1, line)
@@ -138,7 +151,7 @@ def _trunc(types: Types, line: int) -> Standard:
 
 
 def _alike(name: str, count: int, meaning: Callable[..., Any]) -> Callable[[Types, int], Standard]:
-    """Of numbers of one type, which is also the result's."""
+    """Return the signature of a function of numbers of one type, which is also the type of the result."""
 
     def signature(types: Types, line: int) -> Standard:
         _count(name, types, count, line)
@@ -151,7 +164,7 @@ def _alike(name: str, count: int, meaning: Callable[..., Any]) -> Callable[[Type
 
 
 def _sel(types: Types, line: int) -> Standard:
-    """Computes both values, like any function, and returns the second one if the condition holds."""
+    """Return SEL, which computes both values and returns the second one if the condition holds."""
     _count("SEL", types, 3, line)
     result = common_type(types[1], types[2], line)
     return Standard(("BOOL", result, result), result, lambda condition, no, yes: yes if condition else no)
@@ -216,7 +229,7 @@ _SPECIAL: dict[str, Callable[[Types, int], Standard]] = {
 }
 
 
-# The types of expressions, which are checked once, before anything runs.
+# The types of expressions are checked once, before anything runs.
 
 COMPARISON_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -234,16 +247,23 @@ LOGIC_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class TypedVariable(NamedTuple):
+    """A variable of a unit.
+
+    Attributes:
+        type: Its type, or that of its elements for an array.
+        bounds: The first and last index of an array; None: it is not an array.
+        writable: Whether its unit may assign to it.
+        kept: Whether it has a value when the unit is called.
+    """
+
     type: str
     bounds: tuple[int, int] | None
     writable: bool
-    """inside its unit"""
     kept: bool
-    """has a value when the unit is called"""
 
 
 class Function(NamedTuple):
-    """One that the text declares."""
+    """A function that the text declares."""
 
     arguments: tuple[str, ...]
     result: str
@@ -251,7 +271,13 @@ class Function(NamedTuple):
 
 
 class Inference:
-    """`blocks`: of function blocks, the types of what can be seen from outside."""
+    """The types of expressions in a unit.
+
+    Args:
+        variables: The variables of the unit.
+        functions: The functions that the text has declared.
+        blocks: For each function block, the types of its inputs and outputs.
+    """
 
     def __init__(
         self,
@@ -264,12 +290,13 @@ class Inference:
         self.blocks = blocks
 
     def variable(self, name: str, line: int) -> TypedVariable:
+        """Return a variable, or raise a `StructuredTextError` if it is not declared."""
         if name not in self.variables:
             raise StructuredTextError(f"{name} is not declared", line)
         return self.variables[name]
 
     def member(self, instance: str, name: str, line: int) -> str:
-        """The type of an input or output of an instance."""
+        """Return the type of an input or output of an instance."""
         type_ = self.variable(instance, line).type
         if type_ not in self.blocks:
             raise StructuredTextError(f"{type_} is not declared as a function block", line)
@@ -278,13 +305,15 @@ class Inference:
         return self.blocks[type_][name]
 
     def type_of(self, node: StExpression) -> str:
+        """Return the type of an expression, or raise a `StructuredTextError` if it is not valid."""
         match node:
             case Literal():
                 return node.type
             case Identifier() | Element():
                 variable = self.variable(node.name, node.line)
                 if (variable.bounds is None) is isinstance(node, Element):
-                    raise StructuredTextError(f"{node.name} is used as what it is not", node.line)
+                    is_array = "not an array" if isinstance(node, Element) else "an array"
+                    raise StructuredTextError(f"{node.name} is {is_array}", node.line)
                 return variable.type
             case Member():
                 return self.member(node.instance, node.name, node.line)
@@ -298,6 +327,7 @@ class Inference:
                 return self.function(node).result
 
     def operands(self, node: Binary) -> str:
+        """Return the type that both operands of an operator have."""
         found = common_type(self.type_of(node.left), self.type_of(node.right), node.line)
         if node.operator in LOGIC_FUNCTIONS:
             return expect_type(found, ("BOOL",), node.line)
@@ -306,6 +336,7 @@ class Inference:
         return expect_type(found, INTEGERS if node.operator == "MOD" else _NUMBERS, node.line)
 
     def function(self, node: FunctionCall) -> Function:
+        """Return the function that is called, declared in the text or of the standard."""
         types = tuple([self.type_of(argument) for argument in node.arguments])
         if own := self.functions.get(node.function):
             if len(types) != len(own.arguments):

@@ -137,7 +137,7 @@ def test_of_every_kind_of_surrogate(surrogate: Surrogate, cartpole_batch: Batch)
 
 def test_a_log_of_failures_only_is_refused() -> None:
     batch = slider_log(episodes=3, rows=2)
-    with pytest.raises(ClearloopError, match="all fail"):
+    with pytest.raises(ClearloopError, match="all held-out steps fail"):
         assess(slider_model(exact), replace(batch, states=batch.states + 100))
 
 

@@ -19,7 +19,7 @@ from clearloop.errors import ClearloopError
 from clearloop.networks.network import Activation, Loss, Progress, Scaling, Training
 
 Layers = tuple[tuple[jax.Array, jax.Array], ...]
-"""Weights [outputs, inputs] and biases [outputs] of each layer; an ensemble has the axes [M, T] before these."""
+"""Weights [outputs, inputs] and biases [outputs] of each layer; in an ensemble after the axes [M, T]."""
 
 _ACTIVATIONS: Final = {"relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
 

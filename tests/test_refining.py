@@ -70,6 +70,19 @@ def test_what_a_step_gains_is_not_given_away() -> None:
     assert found.after == 0.5
 
 
+def test_the_error_of_the_extra_penalty_is_that_of_paired_starts() -> None:
+    """What differs from start to start alike for both controllers does not count."""
+    extra = [0.001, 0.002, 0.006]
+
+    def score(controllers: Sequence[Controller]) -> Floats:
+        common = np.array([1.0, 5.0, 9.0])
+        return np.array([common + (0.0 if "1.234" in each.summary else extra) for each in controllers])
+
+    found = refine(Equation(outputs={"u": "1.234*x"}), score, Settings())
+    assert found.extra == pytest.approx(0.003)
+    assert found.extra_error == pytest.approx(np.sqrt(14e-6 / 2 / 3))  # squares of -2, -1, 3, by n - 1, by n
+
+
 def test_networks_are_refused() -> None:
     with pytest.raises(ClearloopError, match="kind 'network' cannot be refined"):
         refine(KINDS["network"], distance, Settings())

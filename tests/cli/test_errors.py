@@ -88,7 +88,8 @@ ERRORS = {
     EVALUATE + "--on batch --data missing.csv": "missing.csv: no column 'rho_dot'",
     EVALUATE + "--data missing.csv": "--data: a log is needed only for --on batch",
     "evaluate pid.json --task cartpole --on batch":
-        "fitted Q evaluation: a pid remembers more than it sees: evaluate it on a model or on the plant",
+        "fitted Q evaluation: a pid remembers more than the task's window holds: "
+        "evaluate it on a model or on the plant",
     "evaluate lag.json --task cartpole --on batch":
         "fitted Q evaluation: the controller looks back further than history = 1 of task 'cartpole'",
     "evaluate mixer.json --task noplant.toml --on batch":

@@ -53,5 +53,5 @@ def test_a_run_that_is_gone_is_one_line(run: Run, planner: Path) -> None:
     assert done.code == 2
     assert done.out == ""
     (line,) = done.err.splitlines()
-    assert line.startswith("error: planner: no model in its run '..': ")
+    assert line.startswith("error: planner: there is no model in its run '..': ")
     assert "surrogate.json: cannot be read: No such file" in line

@@ -125,7 +125,7 @@ def test_a_narrower_limit_of_the_controller_holds() -> None:
 
 
 def test_a_model_needs_the_members_that_are_asked_for() -> None:
-    with pytest.raises(ClearloopError, match="members: the model has 2 to plan with, not 3"):
+    with pytest.raises(ClearloopError, match="members: the model has 2 members to plan with, not 3"):
         make_planner("cart", members=3)
 
 
@@ -143,7 +143,7 @@ def test_its_model_is_that_of_its_run(tmp_path: Path) -> None:
 def test_without_a_run_one_line_says_so(tmp_path: Path) -> None:
     save(Planner(run="gone", outputs=("push",), horizon=5), tmp_path / "planner.json")
     with pytest.raises(
-        ClearloopError, match=r"^planner: no model in its run 'gone': [^\n]*cannot be read[^\n]*$"
+        ClearloopError, match=r"^planner: there is no model in its run 'gone': [^\n]*cannot be read[^\n]*$"
     ):
         with_model(load(tmp_path / "planner.json"), CART)
 

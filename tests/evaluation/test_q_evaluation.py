@@ -106,7 +106,9 @@ def test_progress_is_told_after_each_iteration() -> None:
 
 def test_controllers_that_remember_are_refused() -> None:
     assert isinstance(KINDS["pid"], PID)
-    with pytest.raises(ClearloopError, match="a pid remembers more than it sees: evaluate it on a model"):
+    with pytest.raises(
+        ClearloopError, match="a pid remembers more than the task's window holds: evaluate it on a model"
+    ):
         fitted_q(KINDS["pid"], CARTPOLE, batch(), rng=np.random.default_rng(0))
     back = Equation(outputs={"move": "place[t-2]"})
     with pytest.raises(ClearloopError, match=r"looks back further than history = 1 .* a history of 3"):

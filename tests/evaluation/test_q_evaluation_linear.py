@@ -83,5 +83,5 @@ def test_learned_from_a_reference_with_the_same_generator_the_same() -> None:
 
 
 def test_a_reference_that_remembers_is_refused() -> None:
-    with pytest.raises(ClearloopError, match="a pid remembers more than it sees"):
+    with pytest.raises(ClearloopError, match="a pid remembers more than the task's window holds"):
         LinearQ.learn(CARTPOLE, batch(), KINDS["pid"], rng=np.random.default_rng(0))

@@ -1,8 +1,26 @@
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.expression import OPERATIONS, Expression, Variable, decode, encode, evaluate, parse, variables
+from clearloop.expression import (
+    OPERATIONS,
+    Expression,
+    Number,
+    Program,
+    Variable,
+    decode,
+    encode,
+    evaluate,
+    parse,
+    simplify,
+    to_latex,
+    to_text,
+    to_typst,
+    variables,
+)
 from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE, read
 from tests.expression.strategies import any_kind, values_for
 
@@ -58,3 +76,33 @@ def test_a_stack_machine_of_that_depth_gives_the_same_value(
         top += 1
     assert top == 1
     assert stack[0] == evaluate(expression, values)
+
+
+def positive_zero(expression: Expression) -> bool:
+    return isinstance(expression, Number) and math.copysign(1.0, expression.value) == 1.0
+
+
+@pytest.mark.parametrize("text", ["-0.0", "-0", "-0e5", "-1e-999", "0"])
+def test_a_negative_zero_is_zero_on_every_way_there_and_back(text: str) -> None:
+    zero = parse(text)
+    assert positive_zero(zero)
+    assert to_text(zero) == to_latex(zero) == to_typst(zero) == "0"
+    program = encode(zero, lambda _: 0)
+    assert not np.signbit(program.operand).any()
+    assert positive_zero(decode(program._replace(operand=np.array([-0.0])), lambda _: Variable("x")))
+    assert positive_zero(
+        decode(Program(np.array([NUMBER], np.int32), np.array([-0.0]), 1), lambda _: Variable("x"))
+    )
+
+
+@pytest.mark.parametrize("text", ["-(0)", "0*-3", "-(0*x)", "0/-5", "min(-0.0, 0)", "x*-0.0", "-0.0 - 0"])
+def test_simplification_leaves_no_negative_zero(text: str) -> None:
+    simple = simplify(parse(text))
+    assert positive_zero(simple)
+    assert to_text(simple) == "0"
+
+
+@pytest.mark.parametrize(("y", "x"), [(-0.0, -1.0), (0.0, -0.0), (-0.0, -0.0), (-0.0, 1.0)])
+def test_the_sign_of_a_zero_never_turns_an_angle(y: float, x: float) -> None:
+    angle = evaluate(parse("atan2(y, x)"), {Variable("y"): y, Variable("x"): x})
+    assert angle == math.atan2(0.0, abs(x) if x == 0 else x)

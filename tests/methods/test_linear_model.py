@@ -110,7 +110,7 @@ def test_a_tiny_batch_is_refused() -> None:
     task, log = _logged(U, V)
     rows = slice(0, 6)
     few = Batch(task.columns, log.states[rows], log.actions[rows], log.episodes[rows], log.terminal[rows])
-    with pytest.raises(ClearloopError, match=r"5 steps .* cannot tell the 4 numbers"):
+    with pytest.raises(ClearloopError, match=r"5 steps .* are too few for the 4 numbers"):
         identify(task, few)
     rows = slice(0, 7)
     enough = Batch(task.columns, log.states[rows], log.actions[rows], log.episodes[rows], log.terminal[rows])

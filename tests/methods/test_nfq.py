@@ -161,7 +161,7 @@ def test_it_reads_the_past_and_the_distance_from_the_setpoint() -> None:
 def test_not_every_combination_of_actions_can_be_compared() -> None:
     task, u, v = make_task(2, 2), np.eye(2), np.eye(2)
     problem = make_problem(task, make_log(task, u, v), make_model(task, u, v))
-    with pytest.raises(ClearloopError, match="nfq: levels = 65: 4,225 combinations of actions"):
+    with pytest.raises(ClearloopError, match="nfq: levels = 65: this gives 4,225 combinations of actions"):
         NFQ(levels=65).begin(problem, rng=np.random.default_rng(0))
 
 

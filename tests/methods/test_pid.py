@@ -138,7 +138,7 @@ def test_a_plant_that_no_loop_can_hold_is_refused() -> None:
     u, v = np.array([[1.2]]), np.array([[0.1]])
     task = make_task(1)
     problem = make_problem(task, make_log(task, u, v), make_model(task, u, 0 * v))
-    with pytest.raises(ClearloopError, match="pid: no gain brings a sustained oscillation of x0 by u0"):
+    with pytest.raises(ClearloopError, match="pid: no gain gives a sustained oscillation of x0 by u0"):
         QUICK.begin(problem, rng=np.random.default_rng(0)).advance()
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 from clearloop.arrays import Floats
-from clearloop.methods.method import Laboratory, Trial
-from clearloop.methods.pid import Critical, _is_bracketed, find_critical
+from clearloop.methods.method import Trial
+from clearloop.methods.pid import Critical, Laboratory, _is_bracketed, find_critical
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 

@@ -87,5 +87,5 @@ def test_weights_in_files_have_four_digits() -> None:
 
 
 def test_a_network_has_no_more_weights_than_a_descent_can_learn_the_shape_of() -> None:
-    with pytest.raises(ClearloopError, match="a controller of 10,602 parameters is too large"):
+    with pytest.raises(ClearloopError, match="a controller with 10,602 parameters is too large"):
         PSONN(hidden=(100, 100)).begin(PROBLEMS["plain"], rng=np.random.default_rng(0))

@@ -52,7 +52,7 @@ def test_settings_that_would_crash_or_hang_are_refused(setting: str) -> None:
     method, *names = path.split(".")
     field = names[-2] if names[0] in ("q", "r") else names[-1]
     expected = (
-        rf"--set {re.escape(setting)}: [\w-]+: {field}( = .+)?: expected (from .+ to .+|one .*or more)$"
+        rf"--set {re.escape(setting)}: [\w-]+: {field}( = .+)?: expected (from .+ to .+|at least one .+)$"
     )
     with pytest.raises(ClearloopError, match=expected):
         configure([find_method(method)()], [setting])

@@ -105,9 +105,9 @@ def test_one_trajectory_with_a_setpoint_that_changes() -> None:
 
 def test_it_chooses_its_own_starts() -> None:
     task = pendulum(OWN)
-    with pytest.raises(ClearloopError, match="its environment chooses the starts: say only how many"):
+    with pytest.raises(ClearloopError, match="its environment chooses the starts: give only their number"):
         evaluate(SWING, task, starts=np.zeros((2, 3)))
-    with pytest.raises(ClearloopError, match="its environment chooses the start: give none"):
+    with pytest.raises(ClearloopError, match="its environment chooses the start, so none can be given"):
         simulate(SWING, task, start={"sine": 1.0})
 
 

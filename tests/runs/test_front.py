@@ -14,7 +14,7 @@ from clearloop.evaluation import Evaluation
 from clearloop.methods import Point, Result
 from clearloop.runs import Front, RunDirectory
 from clearloop.runs.directory import read_state, write_state
-from clearloop.runs.front import PublishedEntry
+from clearloop.runs.front import PublishedEntry, Trusted, _spread
 from clearloop.runs.learning import result_from_state, result_to_state
 
 NOISE = np.random.default_rng(0).normal(size=(40, 64))
@@ -96,3 +96,20 @@ def test_results_are_kept_to_the_bit(tmp_path: Path) -> None:
         assert one.system is not None
         assert two.system is not None
         np.testing.assert_array_equal(one.system.failed, two.system.failed)
+
+
+@pytest.mark.parametrize("promise", [2.0, -2.0])
+def test_models_that_differ_are_a_warning_whatever_the_sign_of_the_penalty(promise: float) -> None:
+    assert Trusted("001", promise, 0.05, 0.19, None).warnings == []
+    assert Trusted("001", promise, 0.11, 0.21, None).warnings == [
+        "11 % of its path is outside the logged region",
+        "the models differ by 0.21 about what it costs",
+    ]
+
+
+def test_the_spread_of_the_models_is_unbiased() -> None:
+    failed = np.zeros((2, 3), np.bool_)
+    assert _spread(Evaluation("pole", "model", np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]), failed)) == (
+        pytest.approx(np.sqrt(2.0))
+    )
+    assert _spread(Evaluation("pole", "model", np.ones((1, 3)), failed[:1])) is None

@@ -12,7 +12,7 @@ from clearloop.errors import ClearloopError
 from clearloop.figures.model import draw_quality
 from clearloop.surrogate import Quality, Surrogate, assess
 from clearloop.surrogate.fitting import KnownReward
-from clearloop.surrogate.quality import Disagreement, OpenLoop, RewardErrors, StateErrors
+from clearloop.surrogate.quality import Disagreement, OpenLoop, RewardErrors, StateErrors, grade_model
 from clearloop.task import Task
 
 from .models import PUSHED, SLIDER, linear_network, slider_log, slider_model, tank_log
@@ -119,6 +119,61 @@ def test_replays_remember_the_past() -> None:
     assert quality.open_loop.ninety.max() < 1e-12
 
 
+def graded(
+    *, r_squared: float = 1.0, soon: float = 0.0, end: float = 0.0, **reward: float
+) -> tuple[str, tuple[str, ...]]:
+    """The verdict on a model of the slider that is perfect but for the numbers that are given."""
+    errors = np.zeros((15, 2))
+    errors[9, 1], errors[14, 1] = soon, end
+    return grade_model(
+        SLIDER,
+        StateErrors(np.zeros(2), np.array([1.0, r_squared]), np.zeros(2)),
+        OpenLoop(errors, errors, np.full(15, 10), np.ones(2)),
+        RewardErrors(np.zeros(2), np.eye(2), **{"score": 1.0, "found": 1.0, "false_alarms": 0.0} | reward),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("good", "fair", "poor", "reason"),
+    [
+        ({"found": 0.905}, {"found": 0.895}, {"found": 0.695}, "of the failures are predicted"),
+        ({"found": 0.905}, {"found": 0.705}, {"found": 0.695}, "of the failures are predicted"),
+        ({"false_alarms": 0.0095}, {"false_alarms": 0.0105}, {"false_alarms": 0.0505}, "predicted to fail"),
+        ({"false_alarms": 0.0095}, {"false_alarms": 0.0495}, {"false_alarms": 0.0505}, "predicted to fail"),
+        ({"score": 0.975}, {"score": 0.965}, {"score": 0.895}, "of the rewards are predicted"),
+        ({"score": 0.975}, {"score": 0.905}, {"score": 0.895}, "of the rewards are predicted"),
+        ({"r_squared": 0.995}, {"r_squared": 0.985}, {"r_squared": 0.895}, "one step ahead"),
+        ({"r_squared": 0.995}, {"r_squared": 0.905}, {"r_squared": 0.895}, "one step ahead"),
+        ({"soon": 0.095}, {"soon": 0.105}, {"soon": 0.505}, "10 steps ahead"),
+        ({"soon": 0.095}, {"soon": 0.495}, {"soon": 0.505}, "10 steps ahead"),
+    ],
+)
+def test_every_criterion_has_its_limits(
+    good: dict[str, float], fair: dict[str, float], poor: dict[str, float], reason: str
+) -> None:
+    assert graded(**good)[0] == "good"
+    for numbers, verdict in ((fair, "fair"), (poor, "poor")):
+        grade, (said,) = graded(**numbers)
+        assert grade == verdict
+        assert reason in said
+
+
+def test_a_replay_that_runs_off_at_the_end_is_only_fair() -> None:
+    assert graded(end=0.495)[0] == "good"
+    assert graded(end=0.505) == (
+        "fair",
+        ("15 steps ahead, the typical error of speed is 0.51 m/s, 0.51 of its spread",),
+    )
+    assert graded(end=1e6)[0] == "fair"
+
+
+def test_disagreement_is_an_unbiased_deviation() -> None:
+    """Two members that differ by a constant d deviate by d / √2."""
+    quality = assess(slider_model(exact, lambda gains: (gains, 0.02)), slider_log())
+    assert quality.disagreement is not None
+    assert quality.disagreement.inside == pytest.approx(np.full(2, 0.02 / np.sqrt(2)))
+
+
 def test_replays_end_before_a_failure() -> None:
     quality = assess(slider_model(exact), slider_log(reach=5.4))
     assert quality.open_loop.replays[0] < 60
@@ -137,7 +192,7 @@ def test_of_every_kind_of_surrogate(surrogate: Surrogate, cartpole_batch: Batch)
 
 def test_a_log_of_failures_only_is_refused() -> None:
     batch = slider_log(episodes=3, rows=2)
-    with pytest.raises(ClearloopError, match="all fail"):
+    with pytest.raises(ClearloopError, match="all held-out steps fail"):
         assess(slider_model(exact), replace(batch, states=batch.states + 100))
 
 

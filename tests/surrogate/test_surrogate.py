@@ -53,14 +53,14 @@ def test_where_nothing_is_to_be_predicted_there_is_no_model() -> None:
         'name = "wind"\ndt = 1.0\ndiscount = 0.9\nhorizon = 5\n[states]\nwind = { external = true }\n'
         '[actions]\nu = { limits = [0, 1] }\n[reward]\nexpression = "-abs(wind)"\n'
     )
-    with pytest.raises(ClearloopError, match="task 'wind': there is nothing to predict"):
+    with pytest.raises(ClearloopError, match="task 'wind': there is no state to predict"):
         learn(task, tank_log(), QUICK)
 
 
 def test_tracks_of_the_design() -> None:
     assert (BEST.search, BEST.judge, PUBLISHED.members) == (5, 3, 1)
     assert BEST.training.hidden == PUBLISHED.training.hidden == (10, 10, 10)
-    with pytest.raises(ClearloopError, match="a member or more"):
+    with pytest.raises(ClearloopError, match="at least 1 member"):
         Track(search=0)
 
 

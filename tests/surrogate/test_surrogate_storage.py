@@ -66,20 +66,20 @@ def test_damage_is_noticed(folder: Path, file: str, damage: str) -> None:
     else:
         content[0] ^= 1
     (folder / file).write_bytes(content)
-    with pytest.raises(ClearloopError, match=f"{file}: damaged"):
+    with pytest.raises(ClearloopError, match=f"{file}: the file is damaged"):
         Surrogate.load(folder, CARTPOLE)
 
 
 def test_numbers_of_another_surrogate_are_noticed(folder: Path, published: Surrogate) -> None:
     published.save(folder.parent / "other")
     shutil.copy(folder.parent / "other" / NUMBERS, folder / NUMBERS)
-    with pytest.raises(ClearloopError, match=f"not the one that {TEXT} belongs to"):
+    with pytest.raises(ClearloopError, match=f"does not belong to {TEXT}"):
         Surrogate.load(folder, CARTPOLE)
 
 
 def test_numbers_that_are_not_tensors_are_refused(folder: Path) -> None:
     replace_numbers(folder, b"no tensors")
-    with pytest.raises(ClearloopError, match=f"{NUMBERS}: damaged"):
+    with pytest.raises(ClearloopError, match=f"{NUMBERS}: the file is damaged"):
         Surrogate.load(folder, CARTPOLE)
 
 
@@ -115,7 +115,7 @@ def edit(folder: Path, **changes: Any) -> None:
     [
         ({"clearloop": 2}, "clearloop: Input should be 1"),
         ({"weight": 3}, "weight: Extra inputs"),
-        ({"track": {"search": 0}}, "a member or more"),
+        ({"track": {"search": 0}}, "at least 1 member"),
         ({"altered": {"theta": "inf"}}, "altered.theta"),
         ({"history": 2}, "states, actions or history differ"),
         ({"levels": [0.0, 1.0], "failing": None}, "no array reward.weights"),
@@ -129,7 +129,7 @@ def test_wrong_entries_are_named(folder: Path, change: dict[str, Any], said: str
 
 @pytest.mark.parametrize("task", [TANK, CARTPOLE_BY_COLUMN])
 def test_another_task_is_refused(folder: Path, task: Task) -> None:
-    with pytest.raises(ClearloopError, match=r"differ from those of 'tank'|relies on a formula"):
+    with pytest.raises(ClearloopError, match=r"differ from those of 'tank'|needs a formula"):
         Surrogate.load(folder, task)
 
 

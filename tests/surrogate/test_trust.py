@@ -59,6 +59,18 @@ def test_a_log_in_other_units_fails_all_the_time() -> None:
     assert found["beyond-limits"].severity == "problem"
 
 
+@pytest.mark.parametrize(("share", "refused"), [(0.45, False), (0.55, True)])
+def test_a_model_is_refused_if_more_than_half_of_the_steps_fail(share: float, refused: bool) -> None:
+    """The episodes are alike, so that every split has the same share of failing steps."""
+    log = slider_log(rows=21)
+    states = log.states.reshape(-1, 21, 2).copy()
+    states[:, 1 : 1 + round(20 * share), 0] = 6.0  # beyond the limit of 5
+    found = findings(replace(log, states=states.reshape(-1, 2)), slider_model(exact))
+    assert ("beyond-limits" in found) == refused
+    if refused:
+        assert found["beyond-limits"].numbers["share"] == pytest.approx(share)
+
+
 def test_weak_regions_are_found() -> None:
     log = slider_log(episodes=400)
     states = log.states.copy()

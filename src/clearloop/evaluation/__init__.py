@@ -1,4 +1,4 @@
-"""What controllers cost: on the plant, on a surrogate; and what the batch alone can tell."""
+"""The evaluation of controllers: their penalties on the plant, on a surrogate, or from the batch alone."""
 
 from clearloop.evaluation.planning import with_model
 from clearloop.evaluation.q_evaluation import FittedQ, fitted_q

@@ -1,9 +1,9 @@
-"""Particle swarm optimisation policy (PSO-P, sec. 3.4 of the paper): what a planner does at every step.
+"""A planner (PSO-P, sec. 3.4 of the paper) searches the next actions on the model at every step.
 
-(i) A swarm searches the action sequence x = (a_t, …, a_t+T−1) that costs least on the model; (ii) its first
-action is applied; (iii) the plant moves on, and so it goes. A plan keeps each action for some steps, counted
-from the start of the episode: so the rest of a plan is a plan for the next step, where the swarm begins with
-the best of them. Many plants are planned for at once, in single precision.
+(i) A swarm searches the action sequence x = (a_t, …, a_t+T−1) with the lowest penalty on the model; (ii) its
+first action is applied; (iii) the plant moves on, and the planner begins again. A plan keeps each action for
+some steps, counted from the start of the episode, so that the rest of a plan is a plan for the next step,
+where the swarm begins with the best of them. Many plants are planned for at once, in single precision.
 """
 
 from typing import NamedTuple
@@ -23,33 +23,45 @@ from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from clearloop.task.tables import to_levels
 
-SPEED, _SLOW = 0.25, 0.05  # of particles that begin anywhere, and of those that know where; shares of a range
+SPEED, _SLOW = 0.25, 0.05  # speeds of new particles, and of those near known plans, as shares of the range
 
 
 class Plans(NamedTuple):
-    """P plans for each of N plants, the best first, as shares of the actions' ranges."""
+    """P plans for each of N plants, the best first."""
 
     step: int
-    """of the episode, that they begin with"""
+    """step of the episode that they begin with"""
     shares: Floats
-    """[P, N, T, A]"""
+    """[P, N, T, A] actions as shares of their ranges"""
 
     def of(self, plants: Flags) -> "Plans":
+        """Return the plans of some plants."""
         return Plans(self.step, self.shares[:, plants])
 
     def rest(self) -> "Plans":
-        """What is left of them in the next step; the last action is kept for one more."""
+        """Return the plans for the next step: without their first action, and with the last one twice."""
         return Plans(self.step + 1, np.concatenate([self.shares[:, :, 1:], self.shares[:, :, -1:]], axis=2))
 
 
 class ModelPilot:
-    """Plans for a planner, on the model that it is given."""
+    """The search that a planner runs at every step, on a model."""
 
     def __init__(self, planner: Planner, task: Task, surrogate: Surrogate) -> None:
-        """`planner`: as `for_task` gives it."""
+        """Prepare the model.
+
+        Args:
+            planner: The planner, as `for_task` returns it.
+            task: The task.
+            surrogate: The model.
+
+        Raises:
+            ClearloopError: The model has fewer members than the planner needs.
+        """
         members = surrogate.search_members[: planner.members]
         if len(members) < planner.members:
-            raise ClearloopError(f"members: the model has {len(members)} to plan with, not {planner.members}")
+            raise ClearloopError(
+                f"members: the model has {len(members)} members to plan with, not {planner.members}"
+            )
         self.planner, self.task = planner, task
         self.history = task_window(task)
         self.limits = np.array([planner.limits[name] for name in task.action_names])
@@ -59,18 +71,18 @@ class ModelPilot:
         near, far = np.split(discounts, [planner.horizon])
         least = -task.reward_levels[0] * float(near.sum()) if task.reward_levels else -np.inf
         self.least = least + 1e-6 * abs(least) if np.isfinite(least) else least
-        """what no plan can cost less than, up to rounding"""
+        """lowest penalty that a plan can have, up to rounding"""
         absorbing = self.system.dynamics.absorbing
         self.bill = -(task.failure_level or 0.0) * float(far.sum()) if absorbing else 0.0
-        """what failure costs after the end of a plan"""
+        """penalty of failure after the end of a plan"""
         self.spent = 0
-        """steps of the model"""
+        """steps of the model so far"""
 
     def respond(self, memory: PlannerMemory) -> dict[str, float]:
-        """One step of one plant, in plain Python."""
+        """Return the actions of one step of one plant, by name."""
         states, actions = self.task.state_names, self.task.action_names
         window = [
-            memory.value(name, lag) if lag or name in states else 0.0  # the action that is being chosen
+            memory.value(name, lag) if lag or name in states else 0.0  # 0 for the action to be chosen
             for lag in range(self.history)
             for name in (*states, *actions)
         ]
@@ -79,15 +91,19 @@ class ModelPilot:
         return dict(zip(actions, self.first(memory.plans)[0].tolist(), strict=True))
 
     def first(self, plans: Plans) -> Floats:
-        """[N, A] the first action of the best plans."""
+        """Return the first action [N, A] of the best plan for each plant."""
         return self._actions(plans.shares[0, :, 0])
 
     def decide(
         self, windows: Floats, aims: Floats, last: Plans | None = None, *, workers: int | None = None
     ) -> Plans:
-        """Plans for plants with these windows [N, H (S + A)], given those of the step before.
+        """Search plans for N plants.
 
-        `aims` [N, S], or [S] for all: the present setpoints, which are taken to last.
+        Args:
+            windows: [N, H (S + A)] states and actions of each lag, the present first.
+            aims: [N, S], or [S] for all, the present setpoints, which are assumed to last.
+            last: The plans of the step before, if any.
+            workers: The number of threads; None takes as many as there are cores.
         """
         aims = np.broadcast_to(aims, (len(windows), aims.shape[-1]))
         planner = self.planner
@@ -107,7 +123,7 @@ class ModelPilot:
         return Plans(step, kept.take(segments, axis=2))
 
     def _begin(self, plants: int, segments: Ints, step: int, rest: Plans | None) -> Swarm:
-        """A swarm for each plant, whose parameters are shares of the actions' ranges: from 0 to 1."""
+        """Return a swarm for each plant, whose parameters are actions as shares of their ranges."""
         planner, rng = self.planner, np.random.default_rng([self.planner.seed, step])
         shape = (planner.particles, 1, (segments[-1] + 1) * len(self.limits))
         positions, velocities = rng.random(shape), rng.uniform(-SPEED, SPEED, shape)
@@ -133,7 +149,7 @@ class ModelPilot:
     def _costs(
         self, windows: Floats, positions: Floats, segments: Ints, aims: Floats, workers: int | None
     ) -> Floats:
-        """[P, n] of the plans of n plants: minus the value function of sec. 3.4, the mean over members."""
+        """Return the penalties [P, n] of plans: minus the value function of sec. 3.4, the mean of members."""
         n_actions = len(self.limits)
         kept = self._actions(positions.reshape(*positions.shape[:2], -1, n_actions)).astype(np.float32)
         actions = kept.take(segments, axis=2).reshape(-1, len(segments), n_actions)
@@ -150,7 +166,16 @@ class ModelPilot:
 
 
 def with_model(controller: Controller, task: Task, surrogate: Surrogate | None = None) -> Controller:
-    """A planner that can act: with this model, or that of its run. Other controllers as they are."""
+    """Give a planner the model that it needs to act; other controllers stay as they are.
+
+    Args:
+        controller: Any controller.
+        task: The task.
+        surrogate: The model; None takes that of the planner's run, unless the planner has one.
+
+    Raises:
+        ClearloopError: The planner's run has no model for this task.
+    """
     if not isinstance(controller, Planner) or (controller.pilot and surrogate is None):
         return controller
     controller = controller.for_task(task)
@@ -158,11 +183,13 @@ def with_model(controller: Controller, task: Task, surrogate: Surrogate | None =
         try:
             surrogate = Surrogate.load(controller.run_directory / "surrogate", task)
         except ClearloopError as error:
-            raise ClearloopError(f"planner: no model in its run {quoted(controller.run)}: {error}") from error
+            raise ClearloopError(
+                f"planner: there is no model in its run {quoted(controller.run)}: {error}"
+            ) from error
     return controller.with_pilot(ModelPilot(controller, task, surrogate))
 
 
 def pilot_of(controller: Controller) -> ModelPilot | None:
-    """What plans for a planner that has its model; None for other controllers."""
+    """Return the pilot of a planner that has its model; None for other controllers."""
     pilot = controller.pilot if isinstance(controller, Planner) else None
     return pilot if isinstance(pilot, ModelPilot) else None

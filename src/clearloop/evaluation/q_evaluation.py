@@ -1,8 +1,8 @@
-"""Fitted Q evaluation: what a controller costs, from the batch alone (Eqs. 1 and 2 of the paper).
+"""Fitted Q evaluation estimates a controller's penalty from the batch alone (Eqs. 1 and 2 of the paper).
 
-From q₀ = 0, after as many iterations as the horizon has steps, q(s, a) is the return of the horizon's steps:
-minus the penalty that rollouts would give, as far as the approximator can tell. In iteration k a failing step
-is worth its reward k times, because failure lasts; what q is in failed states is never asked.
+It starts at q₀ = 0. After as many iterations as the horizon has steps, q(s, a) is the return of these steps:
+minus the penalty of a rollout, as far as the approximator can tell. In iteration k a failing step counts its
+reward k times, because failure lasts; q is never needed in failed states.
 """
 
 from abc import ABC, abstractmethod
@@ -35,40 +35,44 @@ if TYPE_CHECKING:
     from clearloop.networks.descent import Refitting
 
 
-# What fitted Q evaluation fits: networks, or extremely randomised trees (Ernst, Geurts, Wehenkel 2005).
-#
-# An approximator is told once at which points it will be fitted and at which ones it will be asked: these
-# stay the same, while the targets change from iteration to iteration. Targets and answers are shares, from
-# 0 to 1, of what a return can be.
+# Fitted Q evaluation fits networks or extremely randomised trees (Ernst, Geurts, Wehenkel 2005). The points
+# at which an approximator is fitted and those at which it is asked stay the same, while the targets change
+# from iteration to iteration. Targets and predictions are shares, from 0 to 1, of the range of returns.
 
-_Fit = Callable[[Floats], Floats]
-"""From targets [n] at the points of the data to the answers [M, m] of M members at the points asked for."""
+_Fit = Callable[[Floats], Floats]  # from targets [n] at the points to predictions [M, m] where it is asked
 
 
 class Approximator(ABC):
-    """A frozen dataclass: it is its own configuration."""
+    """A function approximator. Approximators are frozen dataclasses of their own settings."""
 
     @abstractmethod
     def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> _Fit:
-        """For data at `points` [n, columns], to be asked at `asked` [m, columns]."""
+        """Return a function that fits targets [n] and returns the predictions [M, m] of M members.
+
+        Args:
+            points: [n, columns] points of the data.
+            asked: [m, columns] points at which predictions are wanted.
+            rng: The source of all random numbers.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkFits(Approximator):
-    """Networks from different first weights; each fit goes on from the last.
+    """Networks with different first weights; each fit goes on from the last.
 
-    Half of them also see the products of what the others see. Where there are no data, the two sorts go on
+    Half of them also see the products of all pairs of columns. Without data the two sorts extrapolate
     differently: on the cart-pole, whose batch is slow and whose controllers drive fast, the one finds too few
     failures, the other too many.
     """
 
     members: int = 4
+    """number of networks"""
     training: Training = field(
         default_factory=lambda: Training(
             hidden=(64, 64), activation="tanh", epochs=3, batch_size=256, learning_rate=1e-3
         )
     )
-    """of each fit; the step size does not fall"""
+    """settings of each fit; the step size is constant"""
 
     def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> "Refitting":
         from clearloop.networks.descent import Refitting
@@ -79,7 +83,7 @@ class NetworkFits(Approximator):
         return Refitting(seen, asked, reads=reads, settings=self.training, rng=rng)
 
     def features(self, fit: "Refitting", points: Floats) -> Floats:
-        """[n, features] of points [n, columns]: what the last hidden layers make of them."""
+        """Return the outputs [n, features] of the last hidden layers for points [n, columns]."""
         return fit.features(_with_products(points))
 
 
@@ -91,19 +95,20 @@ def _with_products(rows: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Trees(Approximator):
-    """Members are forests that differ in their random splits.
+    """Forests of extremely randomised trees, which differ in their random splits.
 
-    With the trees as they are, a fit is an average over leaves, which takes no time: they are only grown anew
+    With given trees, a fit is an average over leaves, which takes no time. So trees are grown again only
     every few iterations.
     """
 
     members: int = 3
+    """number of forests"""
     trees: int = 30
-    """of each member, whose answers are averaged"""
+    """trees of each forest, whose predictions are averaged"""
     leaf: int = 3
     """fewest rows in a leaf"""
     regrown: int = 10
-    """fits from one growth to the next"""
+    """fits until trees are grown again"""
 
     def begin(self, points: Floats, asked: Floats, *, rng: np.random.Generator) -> _Fit:
         forests = [_Forest(self, points, asked, child) for child in rng.spawn(self.members)]
@@ -134,40 +139,42 @@ class _Forest:
         ).fit(self.points, targets)
         first = np.cumsum([0, *(tree.tree_.node_count for tree in forest.estimators_)])
         self.leaves: Ints = forest.apply(self.points) + first[:-1]
-        """[n, trees] the number of the leaf that each point is in, counted over all trees"""
+        """[n, trees] index of the leaf that each point is in, counted over all trees"""
         self.asked_leaves: Ints = forest.apply(self.asked) + first[:-1]
         self.counts = np.maximum(np.bincount(self.leaves.ravel(), minlength=first[-1]), 1)
 
 
-# Logged steps as the tuples (s, a, s′, r) that Eq. (1) of the paper goes through.
-
-
 class LoggedSteps(NamedTuple):
-    """n steps. s is what a controller can read: the states, then those and the actions of each lag."""
+    """Logged steps as the tuples (s, a, s′, r) of Eq. (1) of the paper.
+
+    A state s holds the R values that a controller can read: the states, then states and actions of each lag.
+    """
 
     state: Floats
-    """[n, R]"""
+    """[n, R] s"""
     action: Floats
-    """[n, A]"""
+    """[n, A] a"""
     after: Floats
-    """[n, R]"""
+    """[n, R] next state"""
     reward: Floats
-    """[n]"""
+    """[n] r"""
     failing: Flags
-    """[n] whether it led into failure, where the reward is paid to the end"""
+    """[n] whether the step led into failure, after which every reward is the same"""
 
     def some(self, rows: Ints) -> "LoggedSteps":
+        """Return some of the steps."""
         return LoggedSteps(
             self.state[rows], self.action[rows], self.after[rows], self.reward[rows], self.failing[rows]
         )
 
     @property
     def pairs(self) -> Floats:
-        """[n, R + A] what Q is a function of."""
+        """[n, R + A] the pairs (s, a), which Q is a function of."""
         return np.hstack([self.state, self.action])
 
 
 def experience(task: Task, steps: Steps) -> LoggedSteps:
+    """Return steps as tuples (s, a, s′, r)."""
     n_states, width = len(task.states), len(task.scope.names)
     window = steps.window
     state = np.delete(window, np.s_[n_states:width], axis=1)
@@ -176,7 +183,7 @@ def experience(task: Task, steps: Steps) -> LoggedSteps:
 
 
 def as_errors(task: Task, steps: Steps) -> Steps:
-    """The same steps with the states, now and before, as distances from the setpoint."""
+    """Return the steps with present and past states as deviations from the setpoints."""
     aims = np.hstack([steps.setpoints, np.zeros((len(steps), len(task.actions)))])
     return replace(
         steps,
@@ -188,7 +195,7 @@ def as_errors(task: Task, steps: Steps) -> Steps:
 
 
 def with_mirror_image(steps: Steps) -> Steps:
-    """Of a symmetric plant: with all signs turned, they are steps that it could have taken as well."""
+    """Add the steps with all signs turned, which a symmetric plant could have taken as well."""
     image = replace(
         steps,
         next=-steps.next,
@@ -203,17 +210,18 @@ def with_mirror_image(steps: Steps) -> Steps:
 
 
 def total_discount(discount: float, steps: int) -> float:
-    """Σ γᵏ, k = 0 … steps − 1: what a reward of 1 at every step adds up to."""
+    """Return Σ γᵏ, k = 0 … steps − 1: the discounted return of a reward of 1 at every step."""
     return float(steps if discount == 1 else (1 - discount**steps) / (1 - discount))
 
 
-# What controllers do in given situations, for whole populations: one step on a plant that stands still.
-
-
 def decisions(policies: Policies, task: Task, views: NDArray[Any], setpoints: Floats) -> NDArray[Any]:
-    """[P, n, A] the actions of P controllers in the precision of the views.
+    """Return the actions [P, n, A] of P controllers, by one step on a plant that stands still.
 
-    `views`: [n, R], the states, then those and the actions of each lag. `setpoints`: [1, S].
+    Args:
+        policies: P controllers.
+        task: The task.
+        views: [n, R] the states, then states and actions of each lag; they decide the precision.
+        setpoints: [1, S] the setpoints.
     """
     windows = np.insert(views, [len(task.states)] * len(task.actions), 0.0, axis=1)
     job = Job(windows, setpoints.astype(views.dtype), task.discount, task.history)
@@ -236,28 +244,30 @@ def _standstill(task: Task, dtype: Any) -> System:
     return System(dynamics, lower_judgements([Number(0.0)], task, dtype), members=1)
 
 
-_Progress = Callable[[float], None]
-"""is told the share of the work that is done"""
+_Progress = Callable[[float], None]  # is told the share of the work that is done
 
 
 @dataclass(frozen=True, eq=False)
 class FittedQ:
-    """Estimates of one controller's penalties from N starts, by the M members of an ensemble."""
+    """The estimated penalties of one controller from N starts, by the M members of an ensemble."""
 
     task: str
+    """name of the task"""
     penalties: Floats
-    """[M, N]"""
+    """[M, N] minus the estimated return"""
 
     @property
     def penalty(self) -> float:
+        """The mean penalty."""
         return float(self.penalties.mean())
 
     @property
     def standard_error(self) -> float:
-        """Over members: what chance did in the fits, not what the batch does not show."""
+        """The standard error over members, which shows the chance in the fits, not what the batch lacks."""
         return standard_error_of(self.penalties.mean(axis=1))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as JSON values."""
         error = self.standard_error
         return {
             "task": self.task,
@@ -269,7 +279,7 @@ class FittedQ:
 
     @property
     def summary(self) -> str:
-        """`penalty   2.952 ± 0.028   (from the batch alone, 1,024 starts)`"""
+        """The estimate in words: `penalty   2.952 ± 0.028   (from the batch alone, 1,024 starts)`."""
         starts = self.penalties.shape[1]
         penalty = estimate(self.penalty, self.standard_error)
         return f"penalty   {penalty}   (from the batch alone, {starts:,} starts)"
@@ -288,10 +298,22 @@ def fitted_q(
     rng: np.random.Generator,
     progress: _Progress | None = None,
 ) -> FittedQ:
-    """Evaluate a controller that decides by what it sees, without a plant and without a model.
+    """Evaluate a controller from the batch alone, without a plant and without a model.
 
-    `starts`: [N, S] states, or how many points of the task's scoring set. `approximator`: networks, if it is
-    not given.
+    Args:
+        controller: The controller, which must decide by the task's window alone.
+        task: The task.
+        batch: The logged episodes.
+        starts: The number of points of the task's scoring set, or states [N, S].
+        approximator: The function approximator; None takes networks.
+        rng: The source of all random numbers.
+        progress: A function that is told the share of the work that is done, if any.
+
+    Returns:
+        The estimated penalty of each start by each member.
+
+    Raises:
+        ClearloopError: The controller remembers more than the window, or the logged rewards do not apply.
     """
     controller = controller.for_task(task)
     check_memory(controller, task)
@@ -308,7 +330,18 @@ def fitted_q(
 def iterate(
     steps: LoggedSteps, asked: int, fit: _Fit, task: Task, progress: _Progress | None = None
 ) -> Floats:
-    """[M, asked] returns of the horizon's steps at the points asked for, the first of them the next ones."""
+    """Iterate Eq. (1) over the horizon.
+
+    Args:
+        steps: The n logged steps.
+        asked: The number of points at which the approximator is asked; the first n are (s′, π(s′)).
+        fit: The approximator.
+        task: The task.
+        progress: A function that is told the share of the work that is done, if any.
+
+    Returns:
+        The returns [M, asked] of the horizon's steps at these points.
+    """
     n, returns = len(steps.reward), np.zeros((1, asked))
     low, high = bounds(steps, task)
     for k in range(1, task.horizon + 1):
@@ -320,29 +353,30 @@ def iterate(
 
 
 def bounds(steps: LoggedSteps, task: Task) -> tuple[float, float]:
-    """Of returns: the lowest and the highest reward of the batch, from the first step to the last."""
+    """Return the range of returns: the lowest and the highest reward of the batch at every step."""
     low, high = min(0.0, float(steps.reward.min())), max(0.0, float(steps.reward.max()))
     times = total_discount(task.discount, task.horizon)
     return times * low, times * (high if high > low else 1.0)
 
 
 def asked_points(controller: Controller, task: Task, views: Floats, setpoints: Floats) -> Floats:
-    """[n, R + A] what is seen, and what the controller does then."""
+    """Return views [n, R] joined with the actions of the controller there: [n, R + A]."""
     policies = encode([controller], task, history=task.history)
     return np.hstack([views, decisions(policies, task, views, setpoints)[0]])
 
 
 def _targets(steps: LoggedSteps, goes_on: Floats, discount: float, k: int) -> Floats:
-    """[n] of iteration k: r + γ q(s′, π(s′)), q being the mean of the members."""
+    """Return the targets [n] of iteration k, r + γ q(s′, π(s′)), where q is the mean of the members."""
     lasting = total_discount(discount, k) * steps.reward
     targets: Floats = np.where(steps.failing, lasting, steps.reward + discount * goes_on)
     return targets
 
 
 def check_memory(controller: Controller, task: Task) -> None:
+    """Raise an error if a controller needs more than the task's window to decide."""
     if not controller.windowed:
         raise ClearloopError(
-            f"fitted Q evaluation: a {controller.kind} remembers more than it sees:"
+            f"fitted Q evaluation: a {controller.kind} remembers more than the task's window holds:"
             " evaluate it on a model or on the plant"
         )
     if controller.history > task.history:
@@ -353,13 +387,13 @@ def check_memory(controller: Controller, task: Task) -> None:
 
 
 def possible_experience(task: Task, batch: Batch, aims: Floats) -> LoggedSteps:
-    """The batch as if these setpoints [S] had been aimed at; of a symmetric plant with its mirror image."""
+    """Return the batch as if these setpoints [S] had been set; of a symmetric plant with its mirror image."""
     steps = Steps.of(task, batch)
     known = task.reward_expression is not None
     if not known and (steps.setpoints != aims).any():
         raise ClearloopError(
             f"task {task.name}: the logged rewards are for other setpoints than the controller's: give the"
-            " task a formula for its reward, or the controller these setpoints"
+            " task a formula for its reward, or give the controller the logged setpoints"
         )
     if task.symmetric and (known or not aims.any()):
         steps = with_mirror_image(steps)
@@ -371,7 +405,7 @@ def possible_experience(task: Task, batch: Batch, aims: Floats) -> LoggedSteps:
 
 
 def _scoring_starts(task: Task, batch: Batch, n: int) -> Floats:
-    """[n, S] those of the task; where they come from the batch, its rows from the first to the last."""
+    """Return starts [n, S] of the task, or if it has no start box, rows spread over the whole batch."""
     if task.start_box is not None:
         return task.scoring_starts(n)
     rows = np.flatnonzero(~batch.terminal)
@@ -380,38 +414,42 @@ def _scoring_starts(task: Task, batch: Batch, n: int) -> Floats:
 
 
 def first_view(task: Task, starts: Floats) -> Floats:
-    """[N, R] what a controller sees first: the window without the actions that are still to be chosen."""
+    """Return what a controller sees first [N, R]: the window without the actions that are to be chosen."""
     windows = first_windows(starts, len(task.actions), task.history)
     return np.delete(windows, np.s_[len(task.states) : len(task.scope.names)], axis=1)
 
 
-# Fitted Q evaluation for whole populations: linear in features that do not change, so that it takes no
-# time.
-#
-# The features are what the last hidden layer of networks makes of states and actions, after these networks
-# have evaluated one controller, the reference. For another controller π only q(s′, π(s′)) differs, and an
-# iteration of Eq. (1) is a product with a matrix: with the weights w of the features φ,
+# Fitted Q evaluation of whole populations is linear in features that do not change, so that it takes no time.
+# The features are the outputs of the last hidden layer of networks that have evaluated one controller, the
+# reference. For another controller π only q(s′, π(s′)) differs, and an iteration of Eq. (1) is a product with
+# a matrix: with the weights w of the features φ,
 #
 # w_k = B y_k,  y_k = r + γ φ(s′, π(s′)) w_{k-1}:  w_k = B r_k + γ (B φ(s′, π(s′))) w_{k-1}
 #
-# where B is that of least squares. These weigh a row by what its cross-entropy would: by 1 / (p (1 - p)),
-# where p is the share that the networks found.
+# where B is the matrix of least squares. A row has the weight 1 / (p (1 - p)), as in the cross-entropy, where
+# p is the share that the networks predict.
 
-_ROWS = 3000  # of the batch, at random: more make it slower, and hardly better
+_ROWS = 3000  # of the batch, at random: more rows make it slower and hardly better
 NETWORK_SETTINGS = NetworkFits(members=2)
-RIDGE = 1e-3  # of the features' mean square: less of it, and errors grow from iteration to iteration
-CAUTION = 0.01  # the least p (1 - p): rows that cost next to nothing do not outweigh all others
+RIDGE = 1e-3  # share of the features' mean square: with less, errors grow from iteration to iteration
+CAUTION = 0.01  # is added to p (1 - p), so that rows with p near 0 or 1 do not outweigh all others
 
 
-_Features = Callable[[Floats], Floats]
-"""from states and actions [n, columns] to [n, features]"""
+_Features = Callable[[Floats], Floats]  # from states and actions [n, columns] to features [n, features]
 
 
 class LinearQ:
-    """Values from the batch alone, of any memoryless controller for the task's own setpoints."""
+    """A fast fitted Q evaluation of memoryless controllers, for the task's own setpoints."""
 
     def __init__(self, task: Task, steps: LoggedSteps, features: _Features, shares: Floats) -> None:
-        """`shares` [n]: from 0 to 1, what the networks answer for the steps."""
+        """Solve the least squares once for all controllers.
+
+        Args:
+            task: The task.
+            steps: The n logged steps.
+            features: The features of states and actions.
+            shares: [n] predictions of the networks for the steps, from 0 to 1.
+        """
         self.task, self.steps, self._learned = task, steps, features
         self._setpoints = setpoint_table(task, 1)
         self._views = steps.after.astype(np.float32)
@@ -422,9 +460,9 @@ class LinearQ:
         normal += RIDGE * np.trace(normal) / len(normal) * np.eye(len(normal))
         solve: Floats = np.linalg.solve(normal, weighted)
         self.goes_on: Floats = solve * ~steps.failing
-        """[features, n] B, without the steps that fail"""
+        """[features, n] B, with 0 for the steps that fail"""
         self.rewards, self.failures = self.goes_on @ steps.reward, (solve * steps.failing) @ steps.reward
-        """[features] B r, and of that what lasts"""
+        """[features] B r of the steps that do not fail, and of those that do"""
 
     @classmethod
     def learn(
@@ -435,7 +473,14 @@ class LinearQ:
         *,
         rng: np.random.Generator,
     ) -> Self:
-        """From a fitted Q evaluation of the reference by networks: half a minute."""
+        """Learn the features by a fitted Q evaluation of a reference with networks, in half a minute.
+
+        Args:
+            task: The task.
+            batch: The logged episodes.
+            reference: The controller that the networks evaluate.
+            rng: The source of all random numbers.
+        """
         reference = reference.for_task(task)
         check_memory(reference, task)
         aims = setpoint_table(task, 1)
@@ -450,14 +495,18 @@ class LinearQ:
 
     @property
     def cost(self) -> int:
-        """Of one value: logged steps that it looks at, as often as the horizon has steps."""
+        """The logged steps that one evaluation reads: all of them in each iteration."""
         return len(self.steps.reward) * self.task.horizon
 
     def penalties(self, policies: Policies, starts: Floats) -> Floats:
-        """[P, N] of P controllers, encoded for the task's history in single precision, from N starts.
+        """Return the penalties [P, N] of P controllers from N starts.
 
-        Where it breaks down, returns come out higher than is possible, and a search would look for just that:
-        what is too much is counted as a penalty, at the starts and, on average, in the batch.
+        If the fit breaks down, returns are higher than possible, and a search would look for just that. So
+        the excess is counted as a penalty, at the starts and, on average, in the batch.
+
+        Args:
+            policies: P controllers, encoded for the task's history in single precision.
+            starts: [N, S] states.
         """
         views = first_view(self.task, starts).astype(np.float32)
         afterwards = decisions(policies, self.task, self._views, self._setpoints)
@@ -473,7 +522,7 @@ class LinearQ:
         return np.minimum(penalties, -low)
 
     def iterate(self, features: Floats) -> Floats:
-        """[features] the weights after the horizon's steps; `features` [n, features] of (s′, π(s′))."""
+        """Return the weights [features] after the horizon, from the features [n, …] of (s′, π(s′))."""
         discount, matrix = self.task.discount, self.goes_on @ features
         weights = np.zeros(len(matrix))
         for k in range(1, self.task.horizon + 1):
@@ -483,11 +532,11 @@ class LinearQ:
         return weights
 
     def value(self, controller: Controller, starts: Floats) -> Floats:
-        """[N] of one controller."""
+        """Return the penalties [N] of one controller from starts [N, S]."""
         policies = encode([controller], self.task, history=self.task.history, dtype=np.float32)
         penalties: Floats = self.penalties(policies, starts)[0]
         return penalties
 
     def _features(self, rows: Floats) -> Floats:
-        """[n, features], the last of them 1."""
+        """Return the features [n, features] of rows; the last one is 1."""
         return np.hstack([self._learned(rows), np.ones((len(rows), 1))])

@@ -1,4 +1,4 @@
-"""The penalty of a controller: minus the mean discounted return over a set of starts (Eqs. 6 and 7)."""
+"""Rollouts give the penalty of a controller: minus the mean discounted return over starts (Eqs. 6 and 7)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,204 +27,53 @@ from clearloop.task import Task
 if TYPE_CHECKING:
     import polars as pl
 
-
-# What a rollout of given controllers needs besides them: the system, the situations, the window.
-
-
-def window(task: Task, controllers: Sequence[Controller]) -> int:
-    """Observations that the engine must keep for the task, its reward and the controllers."""
-    return max(task_window(task), *(controller.history for controller in controllers))
-
-
-def make_system(
-    task: Task, surrogate: Surrogate | None, history: int, members: Sequence[int] | None = None
-) -> System:
-    """The task's plant, or the surrogate where one is given: all of its members, or some."""
-    if surrogate is None:
-        return lower_plant(task, np.float64, history)
-    return surrogate.system(np.float64, members, history)
-
-
-def make_job(
-    task: Task,
-    controller: Controller,
-    starts: Scenarios | Floats | int,
-    surrogate: Surrogate | None,
-    history: int,
-) -> Job:
-    """Situations for the plant, or, with what chance adds, for a model of it."""
-    scenarios = find_scenarios(task, controller, starts, surrogate is None)
-    n, steps, luck = len(scenarios), scenarios.steps, scenarios.luck
-    return scenarios.job(
-        task, history, noise=None if surrogate is None else surrogate.noise.draw(n, steps, luck)
-    )
-
-
-def find_scenarios(
-    task: Task, controller: Controller, starts: Scenarios | Floats | int, on_plant: bool
-) -> Scenarios:
-    """Situations as they are, or from states [N, S], or so many of the task's scoring set.
-
-    With the setpoints of the controller, if it has any. For the plant of a task, or for a model.
-    """
-    if isinstance(starts, Scenarios):
-        found = starts.aiming(task, controller.setpoint)
-    elif isinstance(starts, int):
-        found = Scenarios.scoring(task, starts, controller.setpoint)
-    else:
-        found = Scenarios.at(task, starts, controller.setpoint)
-    if not on_plant:
-        return found.veiled(task)
-    if found.setpoints.shape[2] != len(task.unveiled.states):
-        hidden = task.unveiled.state_names[len(task.states) :]
-        raise ClearloopError(
-            f"task '{task.name}': its plant has states that no sensor shows ({', '.join(hidden)}):"
-            " say only how many starts"
-        )
-    return found
-
-
-# Episodes of planners, which decide step by step: from all starts together, so that one call serves all.
-
-_Progress = Callable[[float], None]
-"""is told the share of the work that is done"""
-
-
-def step_through(
-    pilot: ModelPilot,
-    job: Job,
-    surrogate: Surrogate | None,
-    members: Sequence[int] | None = None,
-    *,
-    workers: int | None = None,
-    progress: _Progress | None = None,
-) -> Rollout:
-    """What the engine would give for one controller, with trajectories: on the plant, or on a surrogate's
-    members, one after the other.
-    """
-    chosen = [0] if surrogate is None else range(surrogate.members) if members is None else members
-    rollouts = []
-    for number, member in enumerate(chosen):
-        system = make_system(pilot.task, surrogate, pilot.history, [member])
-        rollouts.append(_run(pilot, system, job, workers, _part(progress, number, len(chosen))))
-    return Rollout(*(np.stack(parts)[:, None] for parts in zip(*rollouts, strict=True)))
-
-
-def _run(
-    pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: _Progress
-) -> tuple[Any, ...]:
-    """Returns, failures, states, actions and rewards, a row for each start.
-
-    Where failure absorbs, what has failed is not planned for any more: it stays, goes on paying, and keeps
-    its last action.
-    """
-    task, steps, n_states = pilot.task, job.setpoints.shape[1], job.setpoints.shape[2]
-    setpoints = np.broadcast_to(job.setpoints, (len(job.starts), steps, n_states))
-    windows, seen = _windows(job, n_states, len(task.actions), pilot.history), _seen(pilot, n_states)
-    starts = windows[:, :n_states]
-    states = np.repeat(starts[:, None], steps + 1, axis=1)
-    actions = np.zeros((len(starts), steps, len(task.actions)))
-    rewards, failed = np.zeros((len(starts), steps)), np.zeros(len(starts), np.bool_)
-    running, plans = np.arange(len(starts)), None
-    for step in range(steps):
-        aims, outside = setpoints[running, step : step + 2], job.script[:, step : step + 2]
-        plans = pilot.decide(windows[:, seen], aims[:, 0, : len(task.states)], plans, workers=workers)
-        chosen = pilot.first(plans)
-        present = Job(
-            windows,
-            aims,
-            job.discount,
-            pilot.history,
-            outside if len(outside) <= 1 else outside[running],
-            job.noise[running, step : step + 1] if len(job.noise) else job.noise,
-            steps=1,
-        )
-        moved = roll_out(fixed_actions(chosen[:, None], task), system, present, trajectories=True)
-        after, failing = np.asarray(moved.states)[0, 0, :, 1], moved.failed[0, 0]
-        states[running, step + 1 :] = after[:, None]
-        actions[running, step:] = chosen[:, None]
-        rewards[running, step:] = np.asarray(moved.rewards)[0, 0]
-        failed[running] |= failing
-        progress((step + 1) / steps)
-        going = ~(failing & system.dynamics.absorbing)
-        if not going.any():
-            break
-        windows = _moved_on(windows, chosen, after)[going]
-        running, plans = running[going], plans.of(going)
-    return rewards @ job.discount ** np.arange(steps), failed, states, actions, rewards
-
-
-def _windows(job: Job, n_states: int, n_actions: int, history: int) -> Floats:
-    """[N, H (S + A)] what is given, or what an episode begins with."""
-    starts: Floats = job.starts
-    return starts if starts.shape[1] > n_states else first_windows(starts, n_actions, history)
-
-
-def _seen(pilot: ModelPilot, n_states: int) -> Ints:
-    """The columns of the plant's window that the pilot sees: all but what no sensor shows."""
-    width = n_states + len(pilot.task.actions)
-    each = np.delete(np.arange(width), np.s_[len(pilot.task.states) : n_states])
-    return np.concatenate([lag * width + each for lag in range(pilot.history)])
-
-
-def _moved_on(windows: Floats, actions: Floats, states: Floats) -> Floats:
-    """The windows [N, H (S + A)] of the next step."""
-    n_states, width = states.shape[1], states.shape[1] + actions.shape[1]
-    present = np.hstack([windows[:, :n_states], actions])
-    return np.hstack([states, np.zeros_like(actions), present, windows[:, width:]])[:, : windows.shape[1]]
-
-
-def _part(progress: _Progress | None, number: int, parts: int) -> _Progress:
-    """What one of several parts tells."""
-
-    def tell(share: float) -> None:
-        if progress is not None:
-            progress((number + share) / parts)
-
-    return tell
+_Progress = Callable[[float], None]  # is told the share of the work that is done
 
 
 def standard_error_of(values: Floats) -> float:
-    """The standard error of the mean of `values` [n]; NaN for one value."""
+    """Return the standard error of the mean of `values` [n]; NaN for a single value."""
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Scores of one controller from N starts, on the plant or on M members of a surrogate."""
+    """The scores of one controller from N starts, on the plant or on M members of a surrogate."""
 
     task: str
+    """name of the task"""
     on: str
-    """`system`, which is the plant's name in files, or `model`"""
+    """what it ran on: `system`, which is the plant's name in files, `model`, or `batch`"""
     penalties: NDArray[np.float64]
-    """[M, N]"""
+    """[M, N] minus the discounted return"""
     failed: NDArray[np.bool_]
-    """[M, N]"""
+    """[M, N] whether failure was reached"""
 
     @property
     def place(self) -> str:
-        """What it was run on, for people: the plant or the model."""
+        """The name in texts of what it ran on: plant, model or batch."""
         return "plant" if self.on == "system" else self.on
 
     @property
     def penalty(self) -> float:
+        """The mean penalty."""
         return float(self.penalties.mean())
 
     @property
     def standard_error(self) -> float:
-        """Over starts, each the mean of its members."""
+        """The standard error of the penalty over starts, after the mean over members."""
         return standard_error_of(self.penalties.mean(axis=0))
 
     @property
     def failures(self) -> float:
-        """The share of starts that reach failure."""
+        """The share of rollouts that reach failure."""
         return float(self.failed.mean())
 
     def first(self, starts: int) -> Self:
-        """From the first so many starts alone."""
+        """Return the scores from the first starts alone."""
         return replace(self, penalties=self.penalties[:, :starts], failed=self.failed[:, :starts])
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the scores as JSON values."""
         error = self.standard_error
         return {
             "task": self.task,
@@ -252,10 +101,22 @@ def evaluate(
     workers: int | None = None,
     progress: _Progress | None = None,
 ) -> Evaluation:
-    """Score a controller in double precision on the plant, or on a surrogate: all `members`, or some.
+    """Score a controller on the plant or on a surrogate, in double precision.
 
-    `starts`: situations, or [N, S] states, or how many points of the task's scoring set. `progress`: for
-    planners, which take their time.
+    Args:
+        controller: The controller.
+        task: The task, whose plant the controller runs on if there is no surrogate.
+        surrogate: The model to run on; None runs on the plant.
+        members: The members of the surrogate to run on; None takes all.
+        starts: The number of points of the task's scoring set, or states [N, S], or scenarios.
+        workers: The number of threads; None takes as many as there are cores.
+        progress: A function that is told the share of the work that is done, for planners, which take long.
+
+    Returns:
+        The penalty of each start on each member, and whether it failed.
+
+    Raises:
+        ClearloopError: The controller does not suit the task, or the starts cannot be given.
     """
     controller = with_model(controller.for_task(task), task)
     if surrogate is None and task.gymnasium is not None:
@@ -275,9 +136,11 @@ def evaluate(
 def _evaluate_environment(
     controller: Controller, task: Task, starts: Scenarios | NDArray[np.float64] | int
 ) -> Evaluation:
-    """Start n is the environment's reset with seed n."""
+    """Score a controller in a Gymnasium environment, where start n is the reset with seed n."""
     if not isinstance(starts, int):
-        raise ClearloopError(f"task '{task.name}': its environment chooses the starts: say only how many")
+        raise ClearloopError(
+            f"task '{task.name}': its environment chooses the starts: give only their number"
+        )
     setpoints = setpoint_table(task, task.horizon, controller.setpoint)
     environment = make_environment(task, task.horizon)
     try:
@@ -289,11 +152,8 @@ def _evaluate_environment(
     return Evaluation(task.name, "system", penalties[None], np.array([[e.failed for e in episodes]]))
 
 
-# One trajectory of one controller, to look at.
-
-
 class SetpointChange(NamedTuple):
-    """From `step` on, the state's setpoint is `value`."""
+    """A change of a setpoint: from `step` on, the setpoint of the state `name` is `value`."""
 
     name: str
     value: float
@@ -302,7 +162,7 @@ class SetpointChange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """T steps on M members; M is 1 on the plant."""
+    """The course of T steps on M members of a surrogate; on the plant M is 1."""
 
     task: Task
     controller: Controller
@@ -316,7 +176,7 @@ class Trajectory:
     """[T, S]"""
 
     def to_frame(self) -> "pl.DataFrame":
-        """A row for each step of each member; the last has no action and no reward."""
+        """Return a table with a row for each step of each member; the last has no action and no reward."""
         import polars as pl
 
         members, rows, _ = self.states.shape
@@ -350,9 +210,22 @@ def simulate(
     steps: int | None = None,
     scenario: Scenarios | None = None,
 ) -> Trajectory:
-    """Run a controller from one start, 0 where not named, with setpoints that may change on the way.
+    """Run a controller once, with setpoints that may change on the way.
 
-    Or in a `scenario`, the first of them, in place of the start.
+    Args:
+        controller: The controller.
+        task: The task, whose plant the controller runs on if there is no surrogate.
+        surrogate: The model to run on, with all of its members; None runs on the plant.
+        start: The first value of each state; states that are not named start at 0.
+        setpoints: Changes of setpoints during the run.
+        steps: The number of steps; None takes the horizon of the task.
+        scenario: Scenarios of which the first replaces start and steps.
+
+    Returns:
+        The trajectory.
+
+    Raises:
+        ClearloopError: The controller does not suit the task, or a name is not one of the task's.
     """
     check_names("start", start or {}, "a state", task.unveiled.state_names)
     check_names("setpoint", {change.name for change in setpoints}, "a state with a setpoint", task.setpoints)
@@ -391,9 +264,9 @@ def _changed(
 def _simulate_environment(
     controller: Controller, task: Task, setpoints: NDArray[np.float64], start: Mapping[str, float] | None
 ) -> Trajectory:
-    """From where the environment resets to with seed 0."""
+    """Run a controller in a Gymnasium environment, from its reset with seed 0."""
     if start:
-        raise ClearloopError(f"task '{task.name}': its environment chooses the start: give none")
+        raise ClearloopError(f"task '{task.name}': its environment chooses the start, so none can be given")
     environment = make_environment(task, len(setpoints))
     try:
         states, actions, rewards, _ = run_episode(environment, controller, task, setpoints, seed=0)
@@ -402,13 +275,178 @@ def _simulate_environment(
     return Trajectory(task, controller, states[None], actions[None], rewards[None], setpoints)
 
 
-# What the log itself cost: its own rewards over the next `horizon` rows, from rows that have as many.
+# A rollout needs, besides a controller, the system, the scenarios, and the length of the window.
+
+
+def window(task: Task, controllers: Sequence[Controller]) -> int:
+    """Return the number of rows that the engine must keep for the task, its reward and the controllers."""
+    return max(task_window(task), *(controller.history for controller in controllers))
+
+
+def make_system(
+    task: Task, surrogate: Surrogate | None, history: int, members: Sequence[int] | None = None
+) -> System:
+    """Return the task's plant; or, if a surrogate is given, all of its members, or some."""
+    if surrogate is None:
+        return lower_plant(task, np.float64, history)
+    return surrogate.system(np.float64, members, history)
+
+
+def make_job(
+    task: Task,
+    controller: Controller,
+    starts: Scenarios | Floats | int,
+    surrogate: Surrogate | None,
+    history: int,
+) -> Job:
+    """Return the scenarios as the engine needs them, for the plant or, with noise, for a model of it."""
+    scenarios = find_scenarios(task, controller, starts, surrogate is None)
+    n, steps, luck = len(scenarios), scenarios.steps, scenarios.luck
+    return scenarios.job(
+        task, history, noise=None if surrogate is None else surrogate.noise.draw(n, steps, luck)
+    )
+
+
+def find_scenarios(
+    task: Task, controller: Controller, starts: Scenarios | Floats | int, on_plant: bool
+) -> Scenarios:
+    """Return scenarios with the setpoints of the controller, if it has any.
+
+    Args:
+        task: The task.
+        controller: The controller.
+        starts: Scenarios, states [N, S], or the number of points of the task's scoring set.
+        on_plant: Whether they are for the plant of the task, and not for a model.
+
+    Raises:
+        ClearloopError: The plant has states that `starts` does not give.
+    """
+    if isinstance(starts, Scenarios):
+        found = starts.aiming(task, controller.setpoint)
+    elif isinstance(starts, int):
+        found = Scenarios.scoring(task, starts, controller.setpoint)
+    else:
+        found = Scenarios.at(task, starts, controller.setpoint)
+    if not on_plant:
+        return found.veiled(task)
+    if found.setpoints.shape[2] != len(task.unveiled.states):
+        hidden = task.unveiled.state_names[len(task.states) :]
+        raise ClearloopError(
+            f"task '{task.name}': its plant has states that no sensor shows ({', '.join(hidden)}), so starts"
+            " cannot be given: give only their number"
+        )
+    return found
+
+
+# Planners decide step by step, for all starts together, so that one call of the engine serves all of them.
+
+
+def step_through(
+    pilot: ModelPilot,
+    job: Job,
+    surrogate: Surrogate | None,
+    members: Sequence[int] | None = None,
+    *,
+    workers: int | None = None,
+    progress: _Progress | None = None,
+) -> Rollout:
+    """Roll out a planner, and return what the engine would return for one controller, with trajectories.
+
+    Args:
+        pilot: The pilot of the planner.
+        job: The scenarios.
+        surrogate: The model to run on; None runs on the plant.
+        members: The members of the surrogate, which run one after the other; None takes all.
+        workers: The number of threads; None takes as many as there are cores.
+        progress: A function that is told the share of the work that is done, if any.
+    """
+    chosen = [0] if surrogate is None else range(surrogate.members) if members is None else members
+    rollouts = []
+    for number, member in enumerate(chosen):
+        system = make_system(pilot.task, surrogate, pilot.history, [member])
+        rollouts.append(_run(pilot, system, job, workers, _part(progress, number, len(chosen))))
+    return Rollout(*(np.stack(parts)[:, None] for parts in zip(*rollouts, strict=True)))
+
+
+def _run(
+    pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: _Progress
+) -> tuple[Any, ...]:
+    """Return returns, failures, states, actions and rewards, with a row for each start.
+
+    If failure is absorbing, a plant that failed is not planned for any more: its states, its reward and its
+    action stay the same.
+    """
+    task, steps, n_states = pilot.task, job.setpoints.shape[1], job.setpoints.shape[2]
+    setpoints = np.broadcast_to(job.setpoints, (len(job.starts), steps, n_states))
+    windows, seen = _windows(job, n_states, len(task.actions), pilot.history), _seen(pilot, n_states)
+    starts = windows[:, :n_states]
+    states = np.repeat(starts[:, None], steps + 1, axis=1)
+    actions = np.zeros((len(starts), steps, len(task.actions)))
+    rewards, failed = np.zeros((len(starts), steps)), np.zeros(len(starts), np.bool_)
+    running, plans = np.arange(len(starts)), None
+    for step in range(steps):
+        aims, outside = setpoints[running, step : step + 2], job.script[:, step : step + 2]
+        plans = pilot.decide(windows[:, seen], aims[:, 0, : len(task.states)], plans, workers=workers)
+        chosen = pilot.first(plans)
+        present = Job(
+            windows,
+            aims,
+            job.discount,
+            pilot.history,
+            outside if len(outside) <= 1 else outside[running],
+            job.noise[running, step : step + 1] if len(job.noise) else job.noise,
+            steps=1,
+        )
+        moved = roll_out(fixed_actions(chosen[:, None], task), system, present, trajectories=True)
+        after, failing = np.asarray(moved.states)[0, 0, :, 1], moved.failed[0, 0]
+        states[running, step + 1 :] = after[:, None]
+        actions[running, step:] = chosen[:, None]
+        rewards[running, step:] = np.asarray(moved.rewards)[0, 0]
+        failed[running] |= failing
+        progress((step + 1) / steps)
+        going = ~(failing & system.dynamics.absorbing)
+        if not going.any():
+            break
+        windows = _moved_on(windows, chosen, after)[going]
+        running, plans = running[going], plans.of(going)
+    return rewards @ job.discount ** np.arange(steps), failed, states, actions, rewards
+
+
+def _windows(job: Job, n_states: int, n_actions: int, history: int) -> Floats:
+    """Return the windows [N, H (S + A)] that are given, or those that episodes begin with."""
+    starts: Floats = job.starts
+    return starts if starts.shape[1] > n_states else first_windows(starts, n_actions, history)
+
+
+def _seen(pilot: ModelPilot, n_states: int) -> Ints:
+    """Return the columns of the plant's window that the pilot sees: all but states that no sensor shows."""
+    width = n_states + len(pilot.task.actions)
+    each = np.delete(np.arange(width), np.s_[len(pilot.task.states) : n_states])
+    return np.concatenate([lag * width + each for lag in range(pilot.history)])
+
+
+def _moved_on(windows: Floats, actions: Floats, states: Floats) -> Floats:
+    """Return the windows [N, H (S + A)] of the next step."""
+    n_states, width = states.shape[1], states.shape[1] + actions.shape[1]
+    present = np.hstack([windows[:, :n_states], actions])
+    return np.hstack([states, np.zeros_like(actions), present, windows[:, width:]])[:, : windows.shape[1]]
+
+
+def _part(progress: _Progress | None, number: int, parts: int) -> _Progress:
+    """Return the progress function of one of several parts."""
+
+    def tell(share: float) -> None:
+        if progress is not None:
+            progress((number + share) / parts)
+
+    return tell
 
 
 class LoggedCost:
-    """Of a batch, whose rewards are found once."""
+    """The penalties of the log: its own rewards over the next horizon, from rows that have one."""
 
     def __init__(self, task: Task, batch: Batch) -> None:
+        """Find the rewards of the batch, and the rows from which it shows a whole horizon."""
         self.task = task
         steps = Steps.of(task, batch)
         self._reward = steps.reward
@@ -420,16 +458,16 @@ class LoggedCost:
         fails = np.append(failing, len(acting))[np.searchsorted(failing, first)]
         failed = fails <= ends
         self._stops = np.where(failed, fails, ends)
-        """[steps] the last one that is logged after it"""
+        """[steps] last logged step of the same episode, or the step that fails"""
         age = acting - first_rows(batch.episodes)[acting]
         shown = (failed | (first + task.horizon - 1 <= ends)) & (age + task.horizon <= age.max() + 1)
         self._first = first[shown]
         self.rows: Ints = acting[shown]
-        """from which the log shows a whole horizon, or a failure before; only as long after an episode's
-        start as some episode goes on for a horizon: of what begins later, it shows the failures alone"""
+        """rows from which the log shows a whole horizon, or a failure before. Rows later in their episode
+        than any row with a whole horizon are left out, because the log would show only their failures"""
 
     def penalties(self, chosen: Ints) -> Floats:
-        """[n] minus the discounted return from `rows[chosen]` on. What failed goes on paying."""
+        """Return the penalties [n] from `rows[chosen]` on; a failed plant repeats its last reward."""
         first = self._first[chosen]
         penalties = np.zeros(len(first))
         for step in range(self.task.horizon):  # not a table of [n, horizon], which may be large

@@ -1,4 +1,4 @@
-"""The formula language: parse, print, simplify, typeset, evaluate, encode. See `docs/language.md`."""
+"""The formula language can be parsed, printed, simplified, evaluated and encoded. See `docs/language.md`."""
 
 from clearloop.expression.encoding import Program, decode, encode
 from clearloop.expression.nodes import (
@@ -37,7 +37,6 @@ __all__ = [
     "fold",
     "is_name",
     "parse",
-    "significant",
     "simplify",
     "substitute",
     "to_latex",

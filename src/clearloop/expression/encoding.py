@@ -1,4 +1,4 @@
-"""Formulas as postfix arrays, which is how they reach the kernels."""
+"""`encode` writes a formula as postfix arrays, which the kernels run."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,18 +19,18 @@ from clearloop.expression.nodes import (
 
 
 class Program(NamedTuple):
-    """A formula of n nodes for a stack machine: arguments first, the result is what remains."""
+    """A formula of n nodes for a stack machine, arguments before their operation."""
 
     code: NDArray[np.int32]
-    """Opcodes, [n]."""
+    """[n] opcodes"""
     operand: NDArray[np.float64]
-    """A number's value, a variable's slot, 0 for operations, [n]."""
+    """[n] value of a number, slot of a variable, 0 for operations"""
     depth: int
-    """How many values the stack must hold."""
+    """number of values that the stack must hold"""
 
 
 def encode(expression: Expression, slot: Callable[[Variable], int]) -> Program:
-    """The formula as arrays; `slot` says in which row of the machine's inputs a variable stands."""
+    """Return a formula as arrays; `slot` gives the row of the machine's inputs that holds a variable."""
     code, operand, height, depth = [], [], 0, 0
     for node in postorder(expression):
         match node:
@@ -49,7 +49,7 @@ def encode(expression: Expression, slot: Callable[[Variable], int]) -> Program:
 
 
 def decode(program: Program, variable: Callable[[int], Variable]) -> Expression:
-    """The inverse of `encode`; `variable` says which variable stands in a slot."""
+    """Return the formula that `encode` wrote; `variable` gives the variable of a slot."""
     stack: list[Expression] = []
     for opcode, operand in zip(program.code.tolist(), program.operand.tolist(), strict=True):
         if opcode == NUMBER:

@@ -1,4 +1,4 @@
-"""Formulas as trees: numbers, variables and calls of operations, well-formed by construction.
+"""A formula is a tree of numbers, variables and calls of operations, which is well-formed by construction.
 
 A tree is immutable, has the right number and kinds of arguments everywhere, and is at most MAX_DEPTH
 levels deep, so that a recursive function over trees never exhausts Python's stack.
@@ -12,54 +12,59 @@ from typing import ClassVar, Literal, TypeVar
 
 from clearloop.errors import ClearloopError
 
-# The one error of the formula language: what is wrong, at which column, and what to write instead.
-
 
 class FormulaError(ClearloopError):
-    """A formula that is none. `column` counts characters from 1; it is None where there is no text."""
+    """The error of a text or tree that is no formula; `column` counts characters from 1, or is None."""
 
     def __init__(self, problem: str, column: int | None = None, advice: str = "") -> None:
+        """Say what is wrong, at which column of the text, if there is one, and what to write instead."""
         place = "" if column is None else f" at column {column}"
         super().__init__(f"{problem}{place}{advice and '; '}{advice}")
         self.column = column
 
 
-# What each operation means, in plain Python on doubles. These functions define the language.
-#
-# All are total: finite arguments give a finite result. Where mathematics gives none, the result is 0 or the
-# largest double of the right sign. Conditions are 1.0 and 0.0. The sign of a zero never decides anything,
-# so that 0 - x and -x, or x*0 and 0, are interchangeable.
+# The functions below define what each operation means, in plain Python on doubles. All are total: finite
+# arguments give a finite result. If mathematics has no result, it is 0 or the largest double of the right
+# sign. Conditions are 1.0 and 0.0. The sign of a zero never decides anything, so that 0 - x and -x, or x*0
+# and 0, are interchangeable.
 
 LARGEST = sys.float_info.max
-SMALLEST_LOGARITHM = 1e-30  # log(x) is log(1e-30) below this
+SMALLEST_LOGARITHM = 1e-30  # below this, log(x) is log(1e-30)
 READ_LIMIT = 1e12  # a variable is read limited to ±1e12, so that exports can rule overflow out
 
 
 def read(value: float) -> float:
+    """Limit the value of a variable."""
     return float(min(max(value, -READ_LIMIT), READ_LIMIT))
 
 
 def saturated(value: float) -> float:
+    """Limit a result to the largest double."""
     return min(max(value, -LARGEST), LARGEST)
 
 
 def add(a: float, b: float) -> float:
+    """Return a + b, saturated."""
     return saturated(a + b)
 
 
 def sub(a: float, b: float) -> float:
+    """Return a - b, saturated."""
     return saturated(a - b)
 
 
 def mul(a: float, b: float) -> float:
+    """Return a * b, saturated."""
     return saturated(a * b)
 
 
 def div(a: float, b: float) -> float:
+    """Return a / b, saturated; division by zero gives 0."""
     return 0.0 if b == 0 else saturated(a / b)
 
 
 def power(base: float, exponent: float) -> float:
+    """Return base ** exponent, saturated; 0 for a negative base with a broken exponent, and for 0 ** -1."""
     if base == 0:
         return 1.0 if exponent == 0 else 0.0
     if base < 0 and not exponent.is_integer():
@@ -71,14 +76,17 @@ def power(base: float, exponent: float) -> float:
 
 
 def neg(x: float) -> float:
+    """Return -x."""
     return -x
 
 
 def sqrt(x: float) -> float:
+    """Return the square root; 0 for a negative number."""
     return math.sqrt(max(x, 0.0))
 
 
 def exp(x: float) -> float:
+    """Return the exponential, saturated."""
     try:
         return math.exp(x)
     except OverflowError:
@@ -86,102 +94,118 @@ def exp(x: float) -> float:
 
 
 def log(x: float) -> float:
+    """Return the natural logarithm of x, or of 1e-30 if x is less."""
     return math.log(max(x, SMALLEST_LOGARITHM))
 
 
 def tan(x: float) -> float:
+    """Return the tangent, saturated."""
     return saturated(math.tan(x))
 
 
 def atan2(y: float, x: float) -> float:
+    """Return the angle of the point (x, y)."""
     return math.atan2(y + 0.0, x + 0.0)  # -0.0 + 0.0 is 0.0: negative zeros would turn the result by π
 
 
 def sign(x: float) -> float:
+    """Return 1, 0 or -1."""
     return float(x > 0) - float(x < 0)
 
 
 def clip(x: float, low: float, high: float) -> float:
+    """Limit x to low and then to high, which wins if low is larger."""
     return min(max(x, low), high)
 
 
 def wrap(x: float) -> float:
-    """The angle in [−π, π), of no meaning beyond about 1e15, where doubles no longer resolve a turn."""
+    """Return the angle in [−π, π); beyond about 1e15, where doubles resolve no turn, it means nothing."""
     turns = float(math.floor((x + math.pi) / math.tau))
     angle = x - math.tau * turns
     return angle if -math.pi <= angle < math.pi else -math.pi  # rounding, or overflow for huge x
 
 
 def lt(a: float, b: float) -> float:
+    """Return whether a < b."""
     return float(a < b)
 
 
 def le(a: float, b: float) -> float:
+    """Return whether a <= b."""
     return float(a <= b)
 
 
 def gt(a: float, b: float) -> float:
+    """Return whether a > b."""
     return float(a > b)
 
 
 def ge(a: float, b: float) -> float:
+    """Return whether a >= b."""
     return float(a >= b)
 
 
 def eq(a: float, b: float) -> float:
+    """Return whether a == b."""
     return float(a == b)
 
 
 def ne(a: float, b: float) -> float:
+    """Return whether a != b."""
     return float(a != b)
 
 
 def both(p: float, q: float) -> float:
+    """Return whether p and q hold."""
     return float(p != 0 and q != 0)
 
 
 def either(p: float, q: float) -> float:
+    """Return whether p or q holds."""
     return float(p != 0 or q != 0)
 
 
 def inverse(p: float) -> float:
+    """Return whether p does not hold."""
     return float(p == 0)
 
 
 def choose(p: float, a: float, b: float) -> float:
+    """Return a if p holds, otherwise b."""
     return a if p != 0 else b
 
 
-# The operations of the formula language: one table that parser, printer, kernels and exports all read.
+# One table holds the operations of the language; parser, printer, kernels and exports all read it.
 
 Kind = Literal["number", "condition"]
 
 NUMBER, VARIABLE = 0, 1  # opcodes of the two leaves; operations are numbered from 2 in the table's order
 
-# How tightly the infix and prefix operations bind, as in Python.
+# The precedence of infix and prefix operations, as in Python.
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, NEGATION, POWER, ATOM = range(1, 10)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One row of the table. There is one object for each, so `is` compares them."""
+    """One row of the table. There is one object for each operation, so `is` compares them."""
 
     name: str
     opcode: int
     kinds: tuple[Kind, ...]
-    """What the arguments must be."""
+    """kinds of the arguments"""
     kind: Kind
-    """What the result is."""
+    """kind of the result"""
     weight: int
-    """What it adds to a formula's complexity."""
+    """what it adds to a formula's complexity"""
     meaning: Callable[..., float]
-    """The definition, on doubles; conditions are 1.0 and 0.0."""
+    """definition on doubles; conditions are 1.0 and 0.0"""
     symbol: str = ""
-    """How it is written between or before its arguments; empty if it is written as a function."""
+    """sign between or before its arguments; empty if it is written as a function"""
     precedence: int = ATOM
 
     @property
     def arity(self) -> int:
+        """The number of arguments."""
         return len(self.kinds)
 
     def __repr__(self) -> str:
@@ -248,7 +272,7 @@ _RESERVED = frozenset(NAMED_FUNCTIONS) | {"and", "or", "not"}
 
 
 def is_name(text: str) -> bool:
-    """Whether a state, an action or a column of this name can be read in a formula."""
+    """Tell whether a formula can read a state, an action or a column of this name."""
     return text.isidentifier() and text not in _RESERVED
 
 
@@ -265,7 +289,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant: any finite double. Negative zero is zero."""
+    """A constant, which may be any finite double. Negative zero becomes zero."""
 
     value: float
     kind: ClassVar[Kind] = "number"
@@ -282,11 +306,12 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A named quantity, its setpoint or its error; `lag` steps ago, None where no time is written."""
+    """A named quantity, its setpoint or its error (value minus setpoint), now or some steps ago."""
 
     name: str
     part: VariablePart = "value"
     lag: int | None = None
+    """steps into the past; None if the formula writes no time"""
     kind: ClassVar[Kind] = "number"
     depth: ClassVar[int] = 1
 
@@ -309,6 +334,7 @@ class Call:
     operation: Operation
     arguments: "tuple[Expression, ...]"
     depth: int = field(init=False)
+    """levels of the tree"""
 
     def __post_init__(self) -> None:
         kinds = tuple([argument.kind for argument in self.arguments])
@@ -323,6 +349,7 @@ class Call:
 
     @property
     def kind(self) -> Kind:
+        """The kind of the result."""
         return self.operation.kind
 
     def __eq__(self, other: object) -> bool:
@@ -343,11 +370,12 @@ Expression = Number | Variable | Call
 
 
 def too_deep(column: int | None = None) -> FormulaError:
+    """Return the error of a formula that has too many levels."""
     return FormulaError(f"formula nested deeper than {MAX_DEPTH} levels", column, "split it into parts")
 
 
 def postorder(expression: Expression) -> Iterator[Expression]:
-    """All nodes, arguments before their call, from left to right: the order of a stack machine."""
+    """Return all nodes in the order of a stack machine: arguments before their call, from left to right."""
     todo, reverse = [expression], []
     while todo:
         node = todo.pop()
@@ -367,7 +395,13 @@ def fold(
     leaf: Callable[[Number | Variable], _T],
     call: Callable[[Operation, Sequence[_T]], _T],
 ) -> _T:
-    """Replaces every node by a value, from the leaves up. Nearly all that is done with formulas is a fold."""
+    """Replace every node by a value, from the leaves up, and return the value of the root.
+
+    Args:
+        expression: The formula.
+        leaf: Gives the value of a number or a variable.
+        call: Gives the value of a call from its operation and the values of its arguments.
+    """
     stack: list[_T] = []
     for node in postorder(expression):
         if isinstance(node, Call):
@@ -379,12 +413,12 @@ def fold(
 
 
 def variables(expression: Expression) -> tuple[Variable, ...]:
-    """The distinct variables in the order in which they first appear."""
+    """Return the distinct variables in the order in which they first appear."""
     return tuple(dict.fromkeys(node for node in postorder(expression) if isinstance(node, Variable)))
 
 
 def substitute(expression: Expression, replacements: Mapping[Variable, Expression]) -> Expression:
-    """The formula with some variables replaced, all at once; a variable without replacement stays."""
+    """Return the formula with some variables replaced, all at once; the others stay."""
 
     def leaf(node: Number | Variable) -> Expression:
         return replacements.get(node, node) if isinstance(node, Variable) else node
@@ -393,17 +427,18 @@ def substitute(expression: Expression, replacements: Mapping[Variable, Expressio
 
 
 def complexity(expression: Expression) -> int:
-    """How hard the formula is to read: 1 for each leaf, and the weights of its operations."""
+    """Measure how hard a formula is to read: 1 for each leaf, plus the weights of its operations."""
     return sum(node.operation.weight if isinstance(node, Call) else 1 for node in postorder(expression))
 
 
-# The meaning of a formula: its evaluation in double precision, in the order in which it is printed.
-
-
 def evaluate(expression: Expression, values: Mapping[Variable, float]) -> float:
-    """The formula's value, finite for all finite `values`; a condition gives 1.0 or 0.0.
+    """Return the value of a formula in double precision, evaluated in the order in which it is printed.
 
-    This is the reference that kernels and exports are tested against, not the way to run many states.
+    The value is finite for all finite `values`; a condition gives 1.0 or 0.0. This is the reference that
+    kernels and exports are tested against, not the way to run many states.
+
+    Raises:
+        FormulaError: A variable has no value.
     """
 
     def leaf(node: Number | Variable) -> float:

@@ -1,4 +1,4 @@
-"""From text to tree: precedence climbing, with an error for everything that is no formula."""
+"""`parse` turns text into a tree by precedence climbing, or says where the text is no formula."""
 
 import difflib
 import re
@@ -28,7 +28,33 @@ from clearloop.expression.nodes import (
 )
 from clearloop.numbers import counted
 
-# From text to words: numbers, names and signs, each with its column.
+# The grammar:
+#
+# formula  = operand { infix operand }, with the precedence of Python
+# operand  = ( "-" | "+" | "not" ) operand | "(" formula ")" | number | variable
+#          | function "(" formula { "," formula } ")"
+# variable = name [ ".error" | ".setpoint" ] [ "[t]" | "[t-" steps "]" ]
+
+
+def parse(text: str, names: Collection[str] | None = None, *, kind: Kind = "number") -> Expression:
+    """Return the tree of a formula.
+
+    Args:
+        text: The formula.
+        names: The names that it may use; None allows all.
+        kind: The kind that is wanted, a number or a condition.
+
+    Raises:
+        FormulaError: The text is no such formula; the message has the column.
+    """
+    parser = _Parser(text, names)
+    try:
+        return parser.formula(kind)
+    except RecursionError:  # the caller's own stack was nearly full
+        raise too_deep(parser.token.column) from None
+
+
+# The scanner splits text into numbers, names and signs, each with its column.
 
 MAX_CHARACTERS = 1_000_000
 MAX_TOKENS = 10_000  # hostile text is refused after this many, whatever it means
@@ -45,7 +71,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# What people write elsewhere, and how it is written here.
+# Signs of other languages, and the signs of this one.
 _ELSEWHERE = {"^": "**", "²": "**2", "³": "**3", "·": "*", "÷": "/", ";": ","}
 _ELSEWHERE |= {"×": "*", "−": "-", "–": "-"}  # noqa: RUF001 - that they look alike is the trouble
 _ELSEWHERE |= {"=": "==", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
@@ -53,6 +79,8 @@ _ELSEWHERE |= {"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
 
 
 class Token(NamedTuple):
+    """A word of a formula with its column, counted from 1."""
+
     kind: str
     """number, name, sign or end"""
     text: str
@@ -63,7 +91,11 @@ class Token(NamedTuple):
 
 
 def scan(text: str) -> Iterator[Token]:
-    """The words of a formula one by one, the last of them its end; an error where no word can begin."""
+    """Yield the words of a formula one by one, the last of them its end.
+
+    Raises:
+        FormulaError: A character cannot begin a word, or the text is too long.
+    """
     if len(text) > MAX_CHARACTERS:
         raise FormulaError(f"formula longer than {MAX_CHARACTERS:,} characters")
     for count, found in enumerate(_TOKEN.finditer(text)):
@@ -80,7 +112,7 @@ def scan(text: str) -> Iterator[Token]:
 
 
 def _first_alien(word: str) -> int:
-    """Where a word with non-ASCII characters stops being a name."""
+    """Return the position at which a word with non-ASCII characters stops being a name."""
     if not word[0].isidentifier():
         return 0
     return next(i for i, character in enumerate(word) if not f"_{character}".isidentifier())
@@ -92,28 +124,13 @@ def _unexpected(character: str, column: int) -> FormulaError:
 
 
 def suggestion(word: str | None) -> str:
+    """Return the advice to write another word, if there is one."""
     return f"did you mean '{word}'?" if word else ""
 
 
-# formula  = operand { infix operand }, bound as tightly as Python does
-# operand  = ( "-" | "+" | "not" ) operand | "(" formula ")" | number | variable
-#          | function "(" formula { "," formula } ")"
-# variable = name [ ".error" | ".setpoint" ] [ "[t]" | "[t-" steps "]" ]
-
+# The parser.
 
 _PARTS: dict[str, VariablePart] = {"error": "error", "setpoint": "setpoint"}
-
-
-def parse(text: str, names: Collection[str] | None = None, *, kind: Kind = "number") -> Expression:
-    """The tree of a formula; `FormulaError` with the column for whatever is none.
-
-    Where `names` are given, no others are known. `kind` says whether a number or a condition is wanted.
-    """
-    parser = _Parser(text, names)
-    try:
-        return parser.formula(kind)
-    except RecursionError:  # the caller's own stack was nearly full
-        raise too_deep(parser.token.column) from None
 
 
 class _Operand(NamedTuple):
@@ -135,14 +152,14 @@ class _Parser:
         return _checked(whole, kind)
 
     def expression(self, loosest: int) -> _Operand:
-        """What follows, as far as its operations bind at least as tightly as `loosest`."""
+        """Read as far as the precedence of operations is at least `loosest`."""
         self.nesting += 1
         if self.nesting > 2 * MAX_DEPTH:  # a level of the tree can take a sign and a parenthesis
             raise too_deep(self.token.column)
         left = self.operand()
         while (operation := INFIX.get(self.token.text)) and operation.precedence >= loosest:
             sign = self.advance()
-            # All associate to the left but **.
+            # All operations but ** associate to the left.
             right = self.expression(operation.precedence + (operation.precedence != POWER))
             left = _Operand(_call(operation, (left, right), sign.column), left.column)
             if operation.precedence == COMPARISON:
@@ -170,7 +187,7 @@ class _Parser:
         return _Operand(tree, token.column)
 
     def negative(self, sign: Token) -> Expression:
-        """A negative number; but -3**2 is -(3**2)."""
+        """Read a negative number; but -3**2 is -(3**2)."""
         operand = self.expression(NEGATION)
         if isinstance(operand.tree, Number):
             return Number(-operand.tree.value)
@@ -208,7 +225,7 @@ class _Parser:
         return _PARTS[word.text]
 
     def lag(self) -> int:
-        """Past values are written [t-3], the present one [t]."""
+        """Read a lag: past values are written [t-3], the present one [t]."""
         self.advance()
         self.expect("t")
         steps = 0
@@ -224,7 +241,7 @@ class _Parser:
         return steps
 
     def advance(self) -> Token:
-        """The present token; the next one becomes the present one."""
+        """Return the present token, and make the next one the present one."""
         token = self.token
         self.token = next(self.tokens, token)
         return token
@@ -235,7 +252,7 @@ class _Parser:
         self.advance()
 
     def close(self, sign: str) -> None:
-        """Ends a parenthesis, or the formula where `sign` is empty."""
+        """End a parenthesis, or the formula if `sign` is empty."""
         found = self.token
         if found.kind in ("number", "name") or found.text == "(":
             near = found.text.lower()

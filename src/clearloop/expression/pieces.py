@@ -1,4 +1,4 @@
-"""Mathematics in pieces between which lines may break: in LaTeX, in Typst, and as text."""
+"""An equation consists of pieces between which lines may break, in LaTeX, in Typst, and as text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from clearloop.expression.summands import signed_summands
 
 @dataclass(frozen=True)
 class Piece:
-    """Mathematics, in the languages of pages and of PDFs, and as text."""
+    """A piece of mathematics, in the languages of pages and of PDFs, and as text."""
 
     latex: str
     typst: str
@@ -18,23 +18,26 @@ class Piece:
 
     @classmethod
     def of(cls, expression: Expression) -> "Piece":
+        """Return a formula as one piece."""
         return cls(to_latex(expression), to_typst(expression), to_text(expression))
 
     @classmethod
     def name(cls, action: str) -> "Piece":
-        """The left side of an equation: `force =`."""
+        """Return the left side of an equation: `force =`."""
         name = cls.of(Variable(action))
         return cls(f"{name.latex} =", f"{name.typst} =", f"{action} =")
 
     @classmethod
     def signed(cls, negative: bool, term: Expression) -> "Piece":
-        """A term with its sign, as it is set after whatever stands before it."""
+        """Return a term with its sign, as it is set after another term."""
         whole = cls.of(Call(OPERATIONS["sub" if negative else "add"], (Variable("x"), term)))
         latex, typst, text = (text.removeprefix("x ") for text in (whole.latex, whole.typst, whole.text))
-        return cls(f"{{}} {latex}", f'"" {typst}', text)  # after nothing, a sign stands apart from its term
+        return cls(
+            f"{{}} {latex}", f'"" {typst}', text
+        )  # an empty term before the sign sets it as an operator
 
     def times(self, factor: float, *, first: bool) -> "Piece":
-        """A factor of four digits times this, with its sign. `first`: nothing stands before it."""
+        """Return this times a factor of four digits, with its sign; `first`: no term is before it."""
         sign, size = ("-" if factor < 0 else "" if first else "+"), f"{abs(factor):.4g}"
         latex, typst = ("", "") if first else ("{} ", '"" ')
         return Piece(
@@ -45,17 +48,17 @@ class Piece:
 
 
 Pieces = tuple[Piece, ...]
-"""An equation: one line, or as many as it takes."""
+"""An equation, on one line or on several."""
 
 
 def equation(action: str, formula: Expression) -> Pieces:
-    """`force =`, then a piece for each summand with its sign."""
+    """Return the equation of an action: `force =`, then a piece for each summand with its sign."""
     (_, first), *others = signed_summands(formula, brackets=True)
     return (Piece.name(action), Piece.of(first), *(Piece.signed(minus, term) for minus, term in others))
 
 
 def aligned(rows: Iterable[tuple[str, str]]) -> str:
-    """LaTeX equations of left and right sides, one below the other."""
+    """Return LaTeX equations of left and right sides, one below the other."""
     return (
         "\\begin{align*}\n"
         + " \\\\\n".join(f"  {left} &= {right}" for left, right in rows)

@@ -1,4 +1,7 @@
-"""Formulas as text with no needless parentheses, which parses back to the very same tree."""
+"""Formulas are printed as text with no needless parentheses, and as mathematics in LaTeX and Typst.
+
+The text parses back to the same tree.
+"""
 
 import re
 import unicodedata
@@ -17,10 +20,11 @@ from clearloop.expression.nodes import (
     fold,
 )
 
-_Piece = tuple[str, int]  # a text, and how tightly its outermost operation binds
+_Piece = tuple[str, int]  # a text, and the precedence of its outermost operation
 
 
 def to_text(expression: Expression) -> str:
+    """Return a formula as text."""
     text, _ = fold(expression, _leaf, _call)
     return text
 
@@ -49,7 +53,7 @@ def _prefix(operation: Operation, operand: _Piece) -> str:
 
 
 def _infix(operation: Operation, left: _Piece, right: _Piece) -> str:
-    # All associate to the left but **, whose exponent may also start with a minus sign.
+    # All operations but ** associate to the left; an exponent may also start with a minus sign.
     from_left = operation.precedence + (operation.precedence == POWER)
     from_right = operation.precedence + 1 if operation.precedence < POWER else NEGATION
     space = " " if operation.precedence < PRODUCT else ""
@@ -61,11 +65,11 @@ def _bracketed(piece: _Piece, precedence: int) -> str:
     return text if binds >= precedence else f"({text})"
 
 
-# How LaTeX and Typst write the same mathematics. What binds how tightly is `typesetting`'s business.
+# LaTeX and Typst write the same mathematics in different notations; precedence is the same in both.
 
 ACCENTS = {"dot": "dot", "ddot": "dot.double", "dddot": "dot.triple", "hat": "hat", "bar": "macron"}
 ACCENTS |= {"tilde": "tilde"}
-"""Endings of names, and what Typst calls them; LaTeX calls them so itself."""
+"""Endings of names that are LaTeX's names of accents, and Typst's names of them."""
 
 _FUNCTIONS = {"min", "max", "exp", "sin", "cos", "tan", "tanh"}  # known to both by these names
 _GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda"}
@@ -74,6 +78,8 @@ _GREEK |= {letter.capitalize() for letter in _GREEK}
 
 
 class Notation(NamedTuple):
+    """The notation of LaTeX or of Typst."""
+
     word: Callable[[str], str]
     """a name, a part of one, or a number"""
     accent: Callable[[str, str], str]
@@ -95,7 +101,7 @@ class Notation(NamedTuple):
 
 
 def _latex_word(word: str) -> str:
-    """Letters and numbers as they are, names of Greek letters as such, other words upright."""
+    """Write letters and numbers as they are, names of Greek letters as letters, and other words upright."""
     from sympy.printing.latex import translate
 
     letter: str = translate(_spelled(word))
@@ -114,7 +120,7 @@ def _plain(word: str) -> bool:
 
 
 def _spelled(word: str) -> str:
-    """θ as theta, Ω as Omega; everything else as it is."""
+    """Write θ as theta and Ω as Omega; everything else stays."""
     script, _, letter = unicodedata.name(word, "").partition(" LETTER ") if len(word) == 1 else ("", "", "")
     letter = letter.replace("LAMDA", "LAMBDA")
     return {"GREEK SMALL": letter.lower(), "GREEK CAPITAL": letter.capitalize()}.get(script, word)
@@ -170,19 +176,17 @@ TYPST = Notation(
 )
 
 
-# Formulas as mathematics that looks as the formula was written.
-#
-# SymPy knows the letters. The rest is ours, because SymPy's printer sorts the arguments of min, max, and, or,
-# and shows -(3) as (-1) 3 even where nothing is evaluated.
+# Mathematics looks as the formula was written. SymPy knows the letters; the rest is ours, because SymPy's
+# printer sorts the arguments of min, max, and, or, and shows -(3) as (-1) 3 even if nothing is evaluated.
 
 
 def to_latex(expression: Expression) -> str:
-    r"""The formula for a maths environment: `theta_dot[t-3]` is \dot{\theta}_{t-3}, `a/b` a fraction."""
+    r"""Return a formula in LaTeX: `theta_dot[t-3]` becomes \dot{\theta}_{t-3}, `a/b` becomes a fraction."""
     return _Typesetter(LATEX).typeset(expression)
 
 
 def to_typst(expression: Expression) -> str:
-    """The same for Typst: `theta_dot[t-3]` is dot(theta)_(t-3)."""
+    """Return a formula in Typst: `theta_dot[t-3]` becomes dot(theta)_(t-3)."""
     return _Typesetter(TYPST).typeset(expression)
 
 

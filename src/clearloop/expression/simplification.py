@@ -1,8 +1,8 @@
-"""Shorter formulas with exactly the same meaning, double for double.
+"""`simplify` gives a shorter formula with exactly the same meaning, double for double.
 
-A formula is built again from the leaves up. Whenever a call is to be made, the first rule that applies to
-its operation gives something simpler instead, made in the same way. Rules are the laws of `laws.py` and,
-where a law would need arithmetic or recursion, the functions below. To add one, add it to a table.
+A formula is built again from the leaves up. For each call, the first rule that applies to its operation gives
+something simpler instead, which is built in the same way. Rules are the laws below and, if a law would need
+arithmetic or recursion, the functions after them. To add a rule, add it to a table.
 """
 
 import re
@@ -26,15 +26,15 @@ from clearloop.expression.nodes import (
 )
 from clearloop.expression.parsing import parse
 
-# The laws that simplification applies, written in the formula language itself.
-#
-# In a law x, y, z stand for any number, c for a constant and p, q for any condition. A law holds to the last
-# bit: for all finite arguments both sides are the same double, rounding, saturation and division by zero
-# included (only the sign of a zero may differ, and no operation tells zeros apart). That is why there is no
-# x/x = 1 here, which fails at 0, and no regrouping of sums and products, which round differently. The right
-# side is never more complex. `0 < 1` is how "always" is written, `1 < 0` is "never".
+# The laws are written in the formula language itself. In a law x, y, z stand for any number, c for a constant
+# and p, q for any condition. A law holds to the last bit: for all finite arguments both sides are the same
+# double, rounding, saturation and division by zero included (only the sign of a zero may differ, and no
+# operation tells zeros apart). So there is no x/x = 1 here, which fails at 0, and no regrouping of sums and
+# products, which round differently. The right side is never more complex. "Always" is written `0 < 1`,
+# "never" is written `1 < 0`.
 
 Identity = tuple[str, str]
+"""A law: left side and right side."""
 
 ARITHMETIC: tuple[Identity, ...] = (
     ("x + 0", "x"),
@@ -123,7 +123,7 @@ _LOGIC: tuple[Identity, ...] = (
     ("x == x", "0 < 1"),
 )
 
-# The laws below hold for every comparison: as it is, its opposite, seen from the other side.
+# The laws below hold for every comparison. Each row has a comparison, its opposite, and its mirror image.
 _COMPARISONS = (
     ("<", ">=", ">"),
     ("<=", ">", ">="),
@@ -151,7 +151,7 @@ NUMBER_LAWS = ARITHMETIC + FUNCTION_LAWS + CHOICES
 CONDITION_LAWS = _LOGIC + COMPARISON_LAWS
 
 
-# Laws as patterns: find one in a tree, and write the other side in its place.
+# Laws become patterns: the left side is searched in a tree and replaced by the right side.
 
 Make = Callable[[Operation, tuple[Expression, ...]], Expression]
 _Found = dict[str, Expression]
@@ -159,13 +159,13 @@ Head = Operation | type[Number] | type[Variable]
 
 
 def head(expression: Expression) -> Head:
-    """What an expression is at its root."""
+    """Return the operation of a call, or the type of a leaf."""
     return expression.operation if isinstance(expression, Call) else type(expression)
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Stands for any expression, for the same one wherever its name occurs."""
+    """A place for any expression; places with the same name hold the same expression."""
 
     name: str
     constant: bool
@@ -173,7 +173,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An operation whose arguments must match as well."""
+    """A call whose arguments must match patterns."""
 
     operation: Operation
     arguments: "tuple[Pattern, ...]"
@@ -190,11 +190,11 @@ class Rewrite:
     right: Pattern
 
     def fits(self, heads: Sequence[Head]) -> bool:
-        """Whether arguments with these roots may match: a quick test that rules most laws out."""
+        """Tell whether arguments with these roots may match: a quick test that rules most laws out."""
         return all(map(_fits, self.left.arguments, heads))
 
     def apply(self, arguments: tuple[Expression, ...], make: Make) -> Expression | None:
-        """The right side for the arguments of the left side's operation, None where they do not match."""
+        """Return the right side for arguments of the left side's operation, or None if they do not match."""
         found: _Found = {}
         if _match_all(self.left.arguments, arguments, found):
             return _build(self.right, found, make)
@@ -202,6 +202,7 @@ class Rewrite:
 
 
 def rewrite(law: Identity, kind: Kind) -> Rewrite:
+    """Return a law between numbers or between conditions as a pair of patterns."""
     left, right = (_pattern(parse(_readable(side), kind=kind)) for side in law)
     assert isinstance(left, Shape)  # noqa: S101 - laws are ours, not the user's
     return Rewrite(left, right)
@@ -266,7 +267,10 @@ NEVER = Call(OPERATIONS["lt"], (Number(1), Number(0)))
 
 
 def simplify(expression: Expression) -> Expression:
-    """A formula with the same value for all finite inputs, never more complex. Twice is as good as once."""
+    """Return a formula with the same value for all finite inputs, which is never more complex.
+
+    Simplifying twice gives the same as simplifying once.
+    """
     try:
         return fold(expression, lambda leaf: leaf, lambda operation, parts: _make(operation, tuple(parts)))
     except FormulaError:  # -x*y → -(x*y) can add a level, and there was none left
@@ -274,7 +278,7 @@ def simplify(expression: Expression) -> Expression:
 
 
 def _make(operation: Operation, arguments: Arguments) -> Expression:
-    """A call with simple arguments, or what is simpler."""
+    """Return a call with simplified arguments, or something simpler."""
     for rule in _rules(operation, tuple(map(head, arguments))):
         if simpler := rule(arguments):
             return simpler
@@ -293,12 +297,12 @@ def _constant(operation: Operation, arguments: Arguments) -> Expression:
 
 
 def _negate(arguments: Arguments) -> Expression | None:
-    """-(3*x) → -3*x, -(x - y) → y - x, -(3*x + y) → -3*x - y, -(-x) → x"""
+    """Move a sign inwards: -(3*x) → -3*x, -(x - y) → y - x, -(3*x + y) → -3*x - y, -(-x) → x."""
     return _opposite(arguments[0])
 
 
 def _opposite(x: Expression) -> Expression | None:
-    """-x, if it can be had for the price of x."""
+    """Return -x if it is not more complex than x."""
     match x:
         case Number(value):
             return Number(-value)
@@ -314,7 +318,7 @@ def _opposite(x: Expression) -> Expression | None:
 
 
 def _without_minus(x: Expression) -> Expression | None:
-    """-x, if x shows a minus sign that can be dropped: -y, -3, -3*y, y/-3."""
+    """Return -x if x has a minus sign that can be dropped: -y, -3, -3*y, y/-3."""
     match x:
         case Number(value) if value < 0:
             return Number(-value)
@@ -337,31 +341,31 @@ def _first_changed(
 
 
 def _add(arguments: Arguments) -> Expression | None:
-    """One sign for two: x + -y → x - y."""
+    """Replace two signs by one: x + -y → x - y."""
     x, y = arguments
     return (plus := _without_minus(y)) and _call("sub", x, plus)
 
 
 def _subtract(arguments: Arguments) -> Expression | None:
-    """One sign for two: x - -y → x + y."""
+    """Replace two signs by one: x - -y → x + y."""
     x, y = arguments
     return (plus := _without_minus(y)) and _call("add", x, plus)
 
 
 def _absolute(arguments: Arguments) -> Expression | None:
-    """No sign matters here: abs(-x) → abs(x)."""
+    """Drop a sign: abs(-x) → abs(x)."""
     return (plus := _without_minus(arguments[0])) and _call("abs", plus)
 
 
 def _square(arguments: Arguments) -> Expression | None:
-    """Nor here: (-x)**2 → x**2."""
+    """Drop a sign: (-x)**2 → x**2."""
     base, exponent = arguments
     if exponent != Number(2):
         return None
     return (plus := _without_minus(base)) and _call("pow", plus, exponent)
 
 
-_Range = tuple[Expression, float, float]  # what is limited, and to what; ±inf where it is not
+_Range = tuple[Expression, float, float]  # an expression with its lower and upper limit; ±inf for none
 
 
 def _range(name: str, arguments: Arguments) -> _Range | None:
@@ -376,7 +380,7 @@ def _range(name: str, arguments: Arguments) -> _Range | None:
 
 
 def _limit(name: str, arguments: Arguments) -> Expression | None:
-    """Limits within limits are limits: max(min(x, 2), 1) → clip(x, 1, 2), min(max(x, 2), 1) → 1."""
+    """Merge limits within limits: max(min(x, 2), 1) → clip(x, 1, 2), min(max(x, 2), 1) → 1."""
     outer = _range(name, arguments)
     if outer is None:
         return None
@@ -418,7 +422,7 @@ def _laws() -> list[Rewrite]:
 
 @cache
 def _rules(operation: Operation, heads: tuple[Head, ...]) -> list[_Rule]:
-    """The rules that may apply to a call of the operation, given what its arguments are at their roots."""
+    """Return the rules that may apply to a call of the operation, given the roots of its arguments."""
     if all(head is Number for head in heads):
         return [partial(_constant, operation)]
     functions = [function for name, function in _FUNCTIONS if name == operation.name]

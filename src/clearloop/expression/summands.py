@@ -1,4 +1,4 @@
-"""A formula as a sum: summands with their signs; for people, terms with constants multiplied out."""
+"""A formula is split into summands with their signs; for people, into terms with constants multiplied out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from clearloop.expression.nodes import OPERATIONS, Call, Expression, Number
 from clearloop.expression.simplification import simplify
 
 _ADD, _SUBTRACT, _NEGATE, _MULTIPLY = (OPERATIONS[name] for name in ("add", "sub", "neg", "mul"))
-SMALLEST_DIVISOR = 1e-4  # division by less is not a product with the reciprocal, because it is protected
+SMALLEST_DIVISOR = 1e-4  # division by less is protected, so it is no product with the reciprocal
 
 
 def signed_summands(formula: Expression, *, brackets: bool = False) -> Iterator[tuple[bool, Expression]]:
-    """The summands from left to right, each after whether it is subtracted.
+    """Yield the summands from left to right, each after the flag that it is subtracted.
 
     Args:
         formula: Any formula; one that is no sum is its own only summand.
-        brackets: Whether a sum in brackets stays one summand, so that the summands are what is printed:
-            `a - (b + c)` is then a and b + c, and otherwise a, b and c.
+        brackets: Whether a sum in brackets stays one summand, as it is printed: `a - (b + c)` then gives a
+            and b + c, and otherwise a, b and c.
     """
     todo = [(False, formula, False)]
     while todo:
@@ -31,7 +31,7 @@ def signed_summands(formula: Expression, *, brackets: bool = False) -> Iterator[
 
 
 def summands(formula: Expression) -> list[Expression]:
-    """What adds up to the formula, each with its sign: `a - (b + c)` is a, -b and -c."""
+    """Return the parts that add up to the formula, with their signs: `a - (b + c)` gives a, -b and -c."""
     return [_negated(part) if negative else part for negative, part in signed_summands(formula)]
 
 
@@ -44,7 +44,8 @@ def _negated(part: Expression) -> Expression:
     return Call(_NEGATE, (part,))
 
 
-# For people: constants are multiplied out, which is not how the formula is evaluated, but what it comes to.
+# For people, constants are multiplied out. The formula is not evaluated like this, but the result is the same
+# up to rounding.
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,17 @@ class Term:
 
     factor: float
     core: Expression
-    """what is multiplied with it; 1 for a constant"""
+    """what the factor is multiplied by; 1 for a constant"""
 
     @property
     def formula(self) -> Expression:
+        """The term as a formula."""
         return simplify(Call(_MULTIPLY, (Number(self.factor), self.core)))
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A summand that is one of two sums."""
+    """A summand that is one of two sums, by a condition."""
 
     condition: Expression
     then: "tuple[Term | Choice, ...]"
@@ -70,7 +72,7 @@ class Choice:
 
 
 def split_terms(formula: Expression, factor: float = 1.0) -> tuple[Term | Choice, ...]:
-    """What adds up to the formula times a factor. None of the parts is 0."""
+    """Return the terms that add up to the formula times a factor, without those that are 0."""
     parts = signed_summands(formula)
     return tuple(term for negative, part in parts for term in _split(part, -factor if negative else factor))
 

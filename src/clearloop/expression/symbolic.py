@@ -1,7 +1,7 @@
-"""Formulas as SymPy expressions, for whoever wants to differentiate, linearise or plot them.
+"""`to_sympy` gives a formula to SymPy, which can differentiate, linearise or plot it.
 
 SymPy gets the mathematics as it was written (nothing is evaluated), not the guards that make the language
-total: where a formula divides by zero, its SymPy twin does so too.
+total: if a formula divides by zero, its SymPy twin does so too.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from clearloop.expression.nodes import Expression, Number, Operation, Variable, 
 
 
 def to_sympy(expression: Expression) -> Any:
-    """The formula in SymPy; a variable becomes the real symbol of the same text, say `theta[t-3]`."""
+    """Return a formula in SymPy; variables become real symbols of the same text, such as `theta[t-3]`."""
     return fold(expression, _leaf, _call)
 
 
@@ -36,7 +36,7 @@ def _constructors() -> dict[str, Callable[..., Any]]:
         return lambda *arguments: function(*arguments, evaluate=False)
 
     def flat(function: Any) -> Callable[..., Any]:
-        """One long sum instead of a sum of sums, as it was written."""
+        """Make one long sum instead of a sum of sums, as it was written."""
         return lambda x, y: function(*(x.args if isinstance(x, function) else (x,)), y, evaluate=False)
 
     add, mul, power = flat(sympy.Add), flat(sympy.Mul), written(sympy.Pow)

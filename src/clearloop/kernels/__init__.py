@@ -1,7 +1,7 @@
-"""The compiled work: arrays and named tuples in, preallocated arrays out. The only place that uses numba.
+"""The kernels are compiled functions of arrays and named tuples; this is the only package that uses numba.
 
-Nothing here knows of files, tasks or people. Importing it compiles nothing; the first call of a kernel
-does, once per machine, and leaves the result in a cache on disk (`compilation.py`).
+Nothing here knows of files, tasks or people. Importing it compiles nothing; the first call of a kernel does,
+once per machine, and leaves the result in a cache on disk (`compilation.py`).
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ _listeners: list[Callable[[], None]] = []
 
 
 def when_compiling(say: Callable[[], None]) -> None:
-    """Have `say` called whenever a kernel is about to be compiled; not when it comes from the cache."""
+    """Call `say` whenever a kernel is about to be compiled, but not when it comes from the cache."""
     _listeners.append(say)
 
 
 def tell_listeners() -> None:
-    """Call everybody who wants to know that a kernel is about to be compiled."""
+    """Call all functions that `when_compiling` was given."""
     for say in _listeners:
         say()

@@ -1,7 +1,7 @@
-"""Elementary functions of vectors, in both precisions.
+"""Elementary functions of vectors exist in both precisions.
 
-Double precision calls the C library, lane by lane: it defines what a formula means. Single precision is for
-search only and has series of its own.
+Double precision calls the C library, lane by lane, because it defines what a formula means. Single precision
+is for search only and has series of its own.
 """
 
 import math
@@ -58,7 +58,7 @@ def _wrap_of_number(x: float) -> float:
 
 
 def _lane_by_lane(context: Any, builder: Any, element: Any, function: Any, vectors: Any) -> Any:
-    """Emit a loop over the lanes. It rounds as Python does: nothing is contracted."""
+    """Emit a loop over the lanes, which rounds as Python does: nothing is contracted."""
     signature = element(*[element] * len(vectors))
     places = [cgutils.alloca_once_value(builder, vector) for vector in vectors]
     lanes = [builder.bitcast(place, FLOAT[element].as_pointer()) for place in places]
@@ -70,7 +70,7 @@ def _lane_by_lane(context: Any, builder: Any, element: Any, function: Any, vecto
 
 
 def _of_one(number: Callable[[float], float], single: Callable[[Any], Any] | None = None) -> Any:
-    """A function of a vector: of floats as `single` says for vectors, else as `number` says for numbers."""
+    """Return a function of a vector: by `single` for floats, if it is given, else by `number` per lane."""
 
     def define(_typing: Any, x: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How kernels are compiled: what Python calls, what kernels call, and what is written as instructions."""
+"""Decorators compile functions that Python calls, functions that kernels call, and emitted instructions."""
 
 import hashlib
 import inspect
@@ -20,9 +20,7 @@ from numba.extending import intrinsic
 
 from clearloop.kernels import tell_listeners
 
-# Where compiled kernels are kept.
-#
-# numba's own cache notices a change in a kernel's file, but not in a file that the kernel calls into, so the
+# numba's own cache notices a change in a kernel's file, but not in a file that the kernel calls into. So the
 # cache has a folder of its own for every state of this package's sources.
 
 
@@ -46,9 +44,9 @@ def _writable(folder: Path) -> bool:
 
 
 def _temporary() -> Path:
-    """Of this user alone: what is found there is run."""
+    """Return a folder that only this user can write to, because what is found there is run."""
     if not hasattr(os, "getuid"):
-        return Path(tempfile.gettempdir()) / "clearloop"  # Windows: everybody has a folder of one's own
+        return Path(tempfile.gettempdir()) / "clearloop"  # on Windows every user has a temporary folder
     folder = Path(tempfile.gettempdir()) / f"clearloop-{os.getuid()}"
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -59,7 +57,7 @@ def _temporary() -> Path:
 
 
 def _folder() -> str:
-    """A folder named after the sources of everything that a kernel may contain."""
+    """Return a folder named after the sources of everything that a kernel may contain."""
     package = Path(__file__).parent
     digest = hashlib.sha256()
     for source in sorted([*package.glob("*.py"), *(package.parent / "expression").glob("*.py")]):
@@ -79,14 +77,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {
     "nopython": True,
     "error_model": "numpy",
-    # Arrays belong to the caller. To count references to them is an atomic instruction for each array in each
-    # call, which cost a fifth of the engine's time.
+    # Arrays belong to the caller. Counting references to them would be an atomic instruction for each array
+    # in each call, which cost a fifth of the engine's time.
     "_nrt": False,
 }
 
 
 def kernel(function: F) -> F:
-    """What Python calls: compiled on first use, kept on disk, running without the GIL."""
+    """Compile a function that Python calls: on first use, cached on disk, and running without the GIL."""
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_FOLDER  # read once, when the decorator makes the function's cache
     try:
@@ -96,17 +94,17 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """What kernels call."""
+    """Compile a function that kernels call."""
     return _part(function, inline=False)  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
-    """A part that leaves no call behind: called in one place, or so often that the call would show."""
+    """Compile a function that kernels call, without a call: it is used once, or in an inner loop."""
     return _part(function, inline=True)  # type: ignore[no-any-return]
 
 
 def emitted(define: Any, prefer_literal: bool = False) -> Any:
-    """What is written as instructions: `define` gives a signature for types, and what emits the code."""
+    """Make a function of instructions: `define` returns a signature for types, and what emits the code."""
     return intrinsic(prefer_literal=prefer_literal)(define)
 
 
@@ -134,10 +132,10 @@ def emit_inlined(context: Any, builder: Any, function: Any, signature: Any, argu
 
 @cache
 def _compile(typing: Any, function: Any, kinds: Any, returns: Any) -> Any:
-    """The function for these types of arguments, in LLVM's language.
+    """Compile a function for these types of arguments to LLVM's intermediate language.
 
-    numba's own decorator would go on to make machine code of each function, an entry for Python and a file in
-    the cache. Only kernels need these, and without them the engine compiles in a quarter of the time.
+    numba's own decorator would also make machine code of each function, an entry for Python and a file in the
+    cache. Only kernels need these, and without them the engine compiles in a quarter of the time.
     """
     flags = compiler.Flags()
     CPUTargetOptions.parse_as_flags(flags, _OPTIONS)
@@ -150,7 +148,7 @@ def _compile(typing: Any, function: Any, kinds: Any, returns: Any) -> Any:
 
 
 def _emit_call(context: Any, builder: Any, result: Any, arguments: Any, inline: bool) -> Any:
-    """A call. LLVM is not asked what to inline: it has taken registers from the inner loop."""
+    """Emit a call. LLVM does not decide what to inline, as its choice took registers from the inner loop."""
     context.add_linking_libs([result.library, *result.library._linking_libraries])
     callee = context.declare_function(builder.module, result.fndesc)
     types, attributes = result.signature, ("alwaysinline" if inline else "noinline",)
@@ -163,7 +161,7 @@ def _emit_call(context: Any, builder: Any, result: Any, arguments: Any, inline: 
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]
-    """Tells that a kernel is being compiled, so that nobody wonders why the first run takes longer."""
+    """Tells that a kernel is being compiled, so that users know why the first run takes longer."""
 
     def on_start(self, what: Any) -> None:
         if what.data["dispatcher"].py_func.__module__.startswith("clearloop."):

@@ -1,4 +1,4 @@
-"""The rollout engine: hands out tiles to threads. Kernels are serial and release the GIL."""
+"""The rollout engine hands out tiles of lanes to threads; kernels are serial and release the GIL."""
 
 import os
 from collections.abc import Callable
@@ -29,16 +29,15 @@ from clearloop.kernels.network import fold_biases, fold_networks
 from clearloop.kernels.rollout import roll_tiles
 from clearloop.kernels.vectors import aligned
 
-# What becomes of a rollout's arguments before the first step.
-#
-# numba compiles anew for every new type, read-only arrays and other layouts included: the arguments are
-# brought to one type for each precision. And what need not be computed in every step is taken out.
+# Before the first step, arguments are prepared. numba compiles again for every new type, read-only arrays and
+# other layouts included, so arguments are brought to one type for each precision. And what need not be
+# computed in every step is computed here.
 
 
-def plain(value: Any, dtype: Any) -> Any:
-    """A named tuple with whole numbers in 64 bits, and arrays of all others in this precision."""
+def _plain(value: Any, dtype: Any) -> Any:
+    """Return a named tuple with arrays of integers in 64 bits, and all other arrays in this precision."""
     if isinstance(value, tuple):
-        return type(value)(*(plain(each, dtype) for each in value))
+        return type(value)(*(_plain(each, dtype) for each in value))
     if isinstance(value, np.ndarray):
         wanted = np.int64 if value.dtype.kind in "iu" else dtype
         fits = value.dtype == wanted and value.flags.carray
@@ -46,13 +45,13 @@ def plain(value: Any, dtype: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def of_each_start(job: Job) -> Job:
-    """With setpoints [1, T, S] where they are given once for all."""
+def _of_each_start(job: Job) -> Job:
+    """Return the job with setpoints [1, T, S] if they are the same for all starts."""
     return job if job.setpoints.ndim == 3 else job._replace(setpoints=job.setpoints[None])
 
 
-def lighter(policies: Policies) -> Policies:
-    """The same controllers with less to do: gains of what some controller looks at, folded networks."""
+def _lighter(policies: Policies) -> Policies:
+    """Return the same controllers with less work: without gains that are all 0, and with folded networks."""
     if policies.kind == LINEAR:
         numbers = policies.numbers.reshape(len(policies.numbers), len(policies.limits), -1)
         used = np.flatnonzero(numbers[:, :, 1:].any(axis=(0, 1)))
@@ -66,11 +65,8 @@ def lighter(policies: Policies) -> Policies:
     return policies
 
 
-# The rows that a thread works in: as many as a job needs, and where each stands.
-
-
 def plan_rows(policies: Policies, dynamics: Dynamics, reward: LoweredReward, job: Job) -> tuple[int, Rows]:
-    """How many rows, and the places in them."""
+    """Return the number of rows that a thread works in, and the place of everything in them."""
     n_states, n_actions = job.setpoints.shape[2], len(policies.limits)
     window = job.history * (n_states + n_actions)
     stack = max(_longest(spans) for spans in (policies.spans, dynamics.spans, reward.spans))
@@ -105,7 +101,7 @@ def _widest(networks: Networks) -> int:
 
 
 class System(NamedTuple):
-    """What controllers are rolled out on: a plant (one member) or a surrogate (one or more)."""
+    """The system that controllers are rolled out on: a plant (one member) or a surrogate (one or more)."""
 
     dynamics: Dynamics
     reward: LoweredReward
@@ -113,12 +109,12 @@ class System(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """M members, P controllers, N starts."""
+    """The result of P controllers from N starts on M members; trajectories only if they were asked for."""
 
     returns: np.ndarray
-    """[M, P, N] the discounted return Σ γᵏ r of each lane"""
+    """[M, P, N] discounted return Σ γᵏ r of each lane"""
     failed: np.ndarray
-    """[M, P, N] whether it reached failure"""
+    """[M, P, N] whether the lane reached failure"""
     states: np.ndarray | None = None
     """[M, P, N, T + 1, S]"""
     actions: np.ndarray | None = None
@@ -128,7 +124,7 @@ class Rollout(NamedTuple):
 
 
 def threads() -> int:
-    """The number of threads in use: CLEARLOOP_THREADS, or one for each core that this process may use."""
+    """Return the number of threads: CLEARLOOP_THREADS, or one for each core that this process may use."""
     wanted = os.environ.get("CLEARLOOP_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
@@ -143,10 +139,18 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 def roll_out(
     policies: Policies, system: System, job: Job, *, trajectories: bool = False, workers: int | None = None
 ) -> Rollout:
-    """Run every controller from every start on every member, in the precision of the starts."""
+    """Run every controller from every start on every member, in the precision of the starts.
+
+    Args:
+        policies: P controllers.
+        system: The plant or the surrogate, with M members.
+        job: N starts, setpoints, and what else a rollout needs.
+        trajectories: Whether to return states, actions and rewards of every step.
+        workers: The number of threads; None takes `threads()`.
+    """
     dtype = job.starts.dtype
-    policies, job = lighter(plain(policies, dtype)), plain(of_each_start(job), dtype)
-    dynamics, reward = plain(system.dynamics, dtype), plain(system.reward, dtype)
+    policies, job = _lighter(_plain(policies, dtype)), _plain(_of_each_start(job), dtype)
+    dynamics, reward = _plain(system.dynamics, dtype), _plain(system.reward, dtype)
     dynamics = dynamics._replace(networks=fold_networks(dynamics.networks))
     reward = reward._replace(networks=fold_networks(reward.networks))
     starts = len(job.starts)
@@ -165,7 +169,7 @@ def roll_out(
 
 
 def _hand_out(work_on: Callable[[tuple[int, int]], None], tiles: int, workers: int) -> None:
-    """All tiles, in several pieces for each worker, so that none has to wait long for the last."""
+    """Work on all tiles, in several pieces for each worker, so that none has to wait long for the last."""
     bounds = np.linspace(0, tiles, min(tiles, 4 * workers) + 1).astype(int).tolist()
     pieces = list(pairwise(bounds))
     if workers == 1:

@@ -1,4 +1,4 @@
-"""States that are derived from others, along the rows of a log: what the engine does step by step."""
+"""`filter_rows` derives states from others along the rows of a log, as the engine does step by step."""
 
 from typing import Any
 
@@ -21,11 +21,23 @@ def filter_rows(
     limit: float,
     rows: Any,
 ) -> None:
-    """Fill in the derived columns of a table [n, S + A + S] of states, actions and setpoints.
+    """Fill in the derived columns of a table.
 
-    spans: [S + 1], the program of each state; order: in which they are derived; derived: [S], whether they
-    are; first: [n], where each row's episode begins. Before that: the first observation repeated, actions 0,
-    and for the first row derived values of 0. rows: a frame (`layout.py`) and the interpreter's stack.
+    Before an episode, its first observation is repeated, actions are 0, and for the first row derived values
+    are 0.
+
+    Args:
+        code: Opcodes of all programs.
+        operand: Operands of all programs.
+        spans: [S + 1] start of the program of each state, and end of the last.
+        order: The states that are derived, in this order.
+        derived: [S] whether each state is derived.
+        table: [n, S + A + S] states, actions and setpoints.
+        first: [n] row in which each row's episode begins.
+        n_states: S.
+        history: H, rows of the window.
+        limit: The largest size of a derived state.
+        rows: Scratch: a frame (`layout.py`) and the interpreter's stack.
     """
     n, columns = table.shape
     width = columns - n_states

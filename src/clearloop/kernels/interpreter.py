@@ -1,8 +1,8 @@
-"""Formulas, run node by node over many lanes at once.
+"""The interpreter runs formulas node by node, over many lanes at once.
 
-A program is postfix: each node finds its arguments on a stack whose entries are rows of lanes, so that the
-cost of decoding a node is shared by all of them. What an operation means is said in
-`expression/nodes.py`; this is the same, fast, and is tested against it.
+A program is postfix: each node finds its arguments on a stack whose entries are rows of lanes, so that all
+lanes share the cost of decoding a node. `expression/nodes.py` defines what an operation means; the functions
+here do the same, fast, and are tested against it.
 """
 
 from typing import Any
@@ -147,7 +147,7 @@ def _comparison(code: int, rows: Any, x: int, lo: int, hi: int) -> None:
 def run_tile(
     code: Any, operand: Any, start: int, stop: int, rows: Any, inputs: int, stack: int, lo: int, hi: int
 ) -> None:
-    """Leave in rows[stack, lo:hi] the value of code[start:stop]; lo and hi are multiples of VECTOR.
+    """Write the value of code[start:stop] to rows[stack, lo:hi]; lo and hi are multiples of VECTOR.
 
     A variable of slot k is read from row `inputs` + k; the rows above `stack` are scratch.
     """
@@ -202,7 +202,7 @@ def _run_any(
 def run(
     code: Any, operand: Any, start: int, stop: int, rows: Any, inputs: int, stack: int, lo: int, hi: int
 ) -> None:
-    """The same, from Python: for rows of any length, and any lanes of them."""
+    """Run a program as `run_tile` does, but from Python, for rows of any length and any lanes of them."""
     reads = operand[start:stop][code[start:stop] == VARIABLE]
     slots = 1 + int(reads.max(initial=-1))
     tile = aligned(slots + stop - start, LANES, dtype=rows.dtype)

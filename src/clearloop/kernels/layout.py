@@ -1,10 +1,10 @@
-"""What the engine reads and writes: the encodings of controllers, plants, surrogates and rewards.
+"""The layout defines what the engine reads and writes: controllers, plants, surrogates and rewards as arrays.
 
-S states, A actions, H observations of history. Rows over lanes that programs and networks read:
+There are S states, A actions, and H observations of history. Programs and networks read rows over lanes:
 
-- features, for controllers: for each lag 0 … H−1 the S states (less their setpoints) and the A actions of
-  that time (row S + a of lag 0 is the action about to be chosen, and must not be read); then S setpoints.
-- frame, for dynamics and rewards: the S next states, then for each lag the S states and A actions, then S
+- Features, for controllers: for each lag 0 … H−1 the S states (minus their setpoints) and the A actions of
+  that time (row S + a of lag 0 is the action to be chosen, and must not be read); then S setpoints.
+- The frame, for dynamics and rewards: the S next states, then for each lag the S states and A actions, then S
   setpoints.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-LANES = 256  # stepped together: enough to hide the cost of decoding, few enough for the first-level cache
+LANES = 256  # advance together: enough to hide the cost of decoding, few enough for the first-level cache
 
 LINEAR, PROGRAM, FUZZY, PID, NETWORK, GREEDY, SEQUENCE = range(7)
 NETWORKS, DERIVATIVE = range(2)
@@ -25,105 +25,117 @@ Array = Any
 
 
 class Policies(NamedTuple):
-    """P controllers of one kind. What a kind does not use is empty."""
+    """P controllers of one kind. Fields that a kind does not use are empty."""
 
     kind: int
+    """LINEAR, PROGRAM, FUZZY, PID, NETWORK, GREEDY or SEQUENCE"""
     numbers: Array
-    """[P, n] what distinguishes them; the order is given where each kind is run, in `policies.py` and
-    `network_policies.py`"""
+    """[P, n] parameters of each controller; `policies.py` gives their order for each kind"""
     sizes: Array
-    """[m] int64: counts that the whole population shares"""
+    """[m] int64: counts that all controllers share"""
     code: Array
+    """[nodes] opcodes of all programs, one after the other"""
     operand: Array
-    """[nodes] all programs, one after the other"""
+    """[nodes] operands of all programs"""
     spans: Array
-    """[P, A + 1] int64: where the program of each action starts, and the last one ends"""
+    """[P, A + 1] int64: start of the program of each action, and end of the last"""
     limits: Array
-    """[A, 2]"""
+    """[A, 2] least and largest value of each action"""
     counts: Array
-    """[A] steps from limit to limit, where an action takes only some values; 0: any will do"""
+    """[A] steps from limit to limit, if an action takes only some values; 0 if it takes any"""
 
 
 class Networks(NamedTuple):
-    """Networks of one shape, one after the other, the networks of a member together; see `network.py`."""
+    """Networks of equal sizes, one after the other, member by member; see `network.py`."""
 
     numbers: Array
-    """[total · numbers of each]"""
+    """[total · numbers of each] weights and biases"""
     total: int
+    """number of networks"""
     sizes: Array
-    """[layers + 1]"""
+    """[layers + 1] number of inputs, and of outputs of each layer"""
     activations: Array
-    """[layers]"""
+    """[layers] IDENTITY, RELU, TANH or SIGMOID"""
 
 
 class Dynamics(NamedTuple):
-    """Either networks that predict the states' changes, or derivatives to be integrated.
+    """The dynamics of a plant or a surrogate.
 
-    That is for the states that are MOVED. Those that are DRIVEN follow the job's script; then those that are
-    DERIVED follow from the others, one after the other, by programs over the frame of the step.
+    States that are MOVED change as networks predict, or as their derivatives say. States that are DRIVEN
+    follow the job's script. States that are DERIVED follow from the others, one after the other, by programs
+    over the frame of the step.
     """
 
     kind: int
+    """NETWORKS or DERIVATIVE"""
     ways: Array
     """[S] int64: MOVED, DRIVEN or DERIVED"""
     order: Array
-    """[derived] int64: in which states are derived"""
+    """[derived] int64: derived states in the order of their derivation"""
     networks: Networks
-    """in each member, one for each state that is moved"""
+    """one network for each MOVED state of each member"""
     code: Array
+    """[nodes] opcodes of all programs"""
     operand: Array
+    """[nodes] operands of all programs"""
     spans: Array
-    """[S + 1] the program of each state: its derivative, or what it is derived by; empty if it has none"""
+    """[S + 1] start of the program of each state, which gives its derivative or derives it; may be empty"""
     substeps: int
+    """steps of the integration in each step"""
     dt: float
+    """seconds of a step"""
     bounds: Array
-    """[S, 2] the least and the largest that a state can become"""
+    """[S, 2] least and largest value of each state"""
     absorbing: bool
-    """a failed lane stays where it failed, and pays the failure's reward for the rest of the horizon"""
+    """whether a failed lane keeps its state and repeats its reward for the rest of the horizon"""
     on_failure: Array
-    """[S] values that states take on failure, NaN where they stay"""
+    """[S] values that states take on failure; NaN if they stay"""
 
 
 class LoweredReward(NamedTuple):
-    """A formula and a condition over the frame, or a network over its first rows."""
+    """The reward of a step: a formula and a condition over the frame, or a network over its first rows."""
 
     kind: int
+    """FORMULA, CLASSES or VALUE"""
     code: Array
+    """[nodes] opcodes of the programs"""
     operand: Array
+    """[nodes] operands of the programs"""
     spans: Array
-    """[3] the programs of reward and of failure; the second is empty where nothing fails"""
+    """[3] start of the programs of reward and of failure, and end; the second is empty if nothing fails"""
     networks: Networks
     levels: Array
-    """[classes] the reward of each class"""
+    """[classes] reward of each class"""
     failing: Array
-    """[classes] bool"""
+    """[classes] bool: whether a step of each class fails"""
 
 
 class Job(NamedTuple):
-    """Everything but the controllers that a rollout needs."""
+    """Everything that a rollout needs besides controllers and a system."""
 
     starts: Array
-    """[N, S]; or [N, H (S + A)] with a past: for each lag the states and actions of that time"""
+    """[N, S] first states; or [N, H (S + A)] with a past: states and actions of each lag"""
     setpoints: Array
-    """[N or 1, T, S] at each step, of each start or of all; 0 for states without one. [T, S] is of all"""
+    """[N or 1, T, S] or [T, S] setpoints of each step, for each start or for all; 0 for states without one"""
     discount: float
     history: int
+    """rows H of the window"""
     script: Array = np.zeros((0, 0, 0))
-    """[N or 1, T + 1, D] what the D driven states are, at each step; empty: they stay as they start"""
+    """[N or 1, T + 1, D] values of the D driven states at each step; if empty, they stay as they start"""
     noise: Array = np.zeros((0, 0, 0))
-    """[N or 1, T, K] what is added to the K states that networks predict, in each step; empty: nothing"""
+    """[N or 1, T, K] what is added to the K predicted states in each step; if empty, nothing is"""
     steps: int = 0
-    """T; 0: as many as there are setpoints. What is derived after the last step sees the setpoint after it,
-    if there is one"""
+    """T; 0 takes as many as there are setpoints. States derived after the last step read the setpoint after
+    it, if there is one"""
 
 
 class Outcome(NamedTuple):
-    """Filled by the engine, a row per lane. Trajectories have no rows when they were not asked for."""
+    """The results, which the engine fills in, a row per lane; trajectories have no rows if not asked for."""
 
     returns: Array
     """[lanes] Σ γᵏ r"""
     failed: Array
-    """[lanes] bool"""
+    """[lanes] bool: whether the lane failed"""
     states: Array
     """[lanes or 0, T + 1, S]"""
     actions: Array
@@ -133,12 +145,12 @@ class Outcome(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Where things stand in a thread's scratch: the first row of each, of LANES numbers."""
+    """The first row of everything in a thread's scratch memory, whose rows have LANES numbers."""
 
     features: int
     frame: int
     action: int
-    """A rows, the frame's present actions"""
+    """A rows: the present actions in the frame"""
     reward: int
     fails: int
     """whether this step fails"""
@@ -147,18 +159,18 @@ class Rows(NamedTuple):
     failed: int
     """whether this or an earlier step failed"""
     held: int
-    """the last reward, which a failed lane goes on to pay"""
+    """the last reward, which a failed lane repeats"""
     loops: int
-    """PID: for each loop 2 + `ring` rows: sum of errors, last error, the errors of the window"""
+    """PID: 2 + `ring` rows for each loop: sum of errors, last error, the errors of the window"""
     ring: int
-    """(a number of rows, not a place)"""
+    """longest window (a number of rows, not a place)"""
     slopes: int
     """3 · S rows for the integration"""
     scores: int
-    """what a network answers"""
+    """outputs of a network"""
     hidden: int
     """two times the widest layer"""
     widest: int
-    """(a number of rows, not a place)"""
+    """outputs of the widest layer (a number of rows, not a place)"""
     stack: int
-    """the rest"""
+    """the remaining rows: the stack of programs"""

@@ -1,4 +1,4 @@
-"""Small dense networks over a tile of lanes.
+"""Small dense networks are evaluated for a tile of lanes.
 
 A network is one flat array: for each layer the weights [inputs, outputs], then the biases [outputs].
 """
@@ -27,17 +27,14 @@ from clearloop.kernels.vectors import (
     store,
 )
 
-# The inner loop of a dense layer, which takes nine tenths of the engine's time.
-#
-# As in a matrix product, the sums of a panel of K outputs and N vectors of lanes stay in registers while the
-# inputs go by, so that K + N numbers that are loaded serve K · N multiply-adds. The number of inputs is free.
+# The inner loop of a dense layer takes nine tenths of the engine's time. As in a matrix product, the sums of
+# a panel of K outputs and N vectors of lanes stay in registers during the loop over inputs, so that K + N
+# loaded numbers serve K · N multiply-adds. The number of inputs is free.
 
 AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 REGISTER_BYTES = 64 if AVX512 else 32
-WIDE = (
-    4 if AVX512 else 2
-)  # vectors beside five outputs: what fits in 32 registers with AVX-512, in 16 without
-BLOCK = 64  # lanes: a multiple of what any panel takes at once
+WIDE = 4 if AVX512 else 2  # vectors beside five outputs, as fit in 32 registers with AVX-512, in 16 without
+BLOCK = 64  # lanes: a multiple of the lanes of any panel
 
 
 class _Panel:
@@ -50,14 +47,15 @@ class _Panel:
         self.lanes = len(self.vectors) * self.vector.count
 
     def begin(self) -> None:
-        # From 0, which takes no instruction. Copies of a loaded bias would cost a fifth of the speed.
+        # Sums start at 0, which takes no instruction. Copies of a loaded bias would cost a fifth of the
+        # speed.
         zero = ir.Constant(self.vector, None)
         self.sums = [
             [cgutils.alloca_once_value(self.builder, zero) for _ in self.vectors] for _ in self.outputs
         ]
 
     def add(self, row: Any, weights: Any) -> None:
-        """One more input."""
+        """Add one more input."""
         values = [self.builder.load(self._vector(row, j)) for j in self.vectors]
         for value in values:
             value.align = REGISTER_BYTES
@@ -69,7 +67,7 @@ class _Panel:
                 self.builder.store(total, place)
 
     def finish(self, row: Any, numbers: Any, combine: Any) -> None:
-        """Store what becomes of each output's sums and its number."""
+        """Combine the sums of each output with its number, and store the result."""
         for k in self.outputs:
             number, target = self._number(numbers, k), self.builder.gep(row, [INT64(k * LANES)])
             for j, place in enumerate(self.sums[k]):
@@ -89,10 +87,10 @@ def _panel(
     _typing: Any, outputs: Any, numbers: Any, _at: Any, _n_in: Any, _n_out: Any,
     rows: Any, _x: Any, _y: Any, _first: Any, _floored: Any, _lo: Any, _hi: Any,
 ) -> Any:  # fmt: skip
-    """Outputs first … first + K − 1 of a layer, K a literal, for the lanes [lo, hi), multiples of BLOCK.
+    """Compute K outputs of a layer from `first` on (K is literal) for the lanes [lo, hi), multiples of BLOCK.
 
-    numbers[at:] holds weights [n_in, n_out], then for each output its bias or, if `floored`, the least value
-    that it takes. Inputs stand in the rows from x on, outputs in those from y on.
+    numbers[at:] holds weights [n_in, n_out], then for each output its bias or, if `floored`, its least value.
+    Inputs are in the rows from x on, outputs in the rows from y on.
     """
     place = types.intp
     signature = types.none(
@@ -128,7 +126,7 @@ panel = emitted(_panel, prefer_literal=True)
 def _dense(
     numbers: Any, at: int, n_in: int, n_out: int, rows: Any, x: int, y: int, floored: bool, lo: int, hi: int
 ) -> None:
-    """One layer, in panels of five outputs, and smaller ones for what is left."""
+    """Compute one layer, in panels of five outputs, and smaller ones for the rest."""
     first = 0
     while n_out - first >= 5:
         panel(5, numbers, at, n_in, n_out, rows, x, y, first, floored, lo, hi)
@@ -159,9 +157,10 @@ def forward(
     numbers: Any, at: int, sizes: Any, activations: Any,
     rows: Any, x: int, y: int, hidden: int, widest: int, lo: int, hi: int,
 ) -> None:  # fmt: skip
-    """Answer in the rows from y on to the inputs in the rows from x on, for the lanes [lo, hi) (see `panel`).
+    """Evaluate a network for the lanes [lo, hi), multiples of BLOCK.
 
-    The network was folded and starts at numbers[at]; two times `widest` rows from `hidden` on are scratch.
+    The network must be folded (`fold_biases`) and starts at numbers[at]. Inputs are in the rows from x on,
+    outputs in the rows from y on; two times `widest` rows from `hidden` on are scratch.
     """
     layers = activations.size
     source = x
@@ -178,7 +177,7 @@ def forward(
 
 @inlined
 def length(sizes: Any) -> int:
-    """Of a network's flat array."""
+    """Return the length of a network's flat array."""
     count = 0
     for k in range(sizes.size - 1):
         count += (sizes[k] + 1) * sizes[k + 1]
@@ -186,17 +185,17 @@ def length(sizes: Any) -> int:
 
 
 def flatten(weights: list[Any], biases: list[Any]) -> Any:
-    """The flat array of a network whose layers have weights [outputs, inputs]."""
+    """Return the flat array of a network whose layers have weights [outputs, inputs]."""
     return np.concatenate(
         [np.concatenate([np.asarray(w).T.ravel(), b]) for w, b in zip(weights, biases, strict=True)]
     )
 
 
 def fold_biases(numbers: Any, sizes: Any, activations: Any) -> Any:
-    """Networks [count, numbers of each] as `forward` wants them: hidden ReLUs without biases.
+    """Return networks [count, numbers of each] as `forward` needs them: with hidden ReLUs without biases.
 
-    max(a + b, 0) = max(a, −b) + b: the sum a is floored at −b, which stands where b was, and b moves on into
-    the biases of the next layer. That saves one addition for every hidden output.
+    max(a + b, 0) = max(a, −b) + b: the sum a is floored at −b, which replaces b, and b is added to the biases
+    of the next layer. This saves one addition for every hidden output.
     """
     folded, at = np.array(numbers, np.float64), 0
     carried = np.zeros((len(folded), sizes[0]))
@@ -212,6 +211,7 @@ def fold_biases(numbers: Any, sizes: Any, activations: Any) -> Any:
 
 
 def fold_networks(networks: Networks) -> Networks:
+    """Return networks with folded biases (`fold_biases`)."""
     if not networks.sizes.size:
         return networks
     numbers = networks.numbers.reshape(networks.total, -1)

@@ -1,7 +1,7 @@
-"""What each kind of controller does with a tile of lanes.
+"""`act` computes the actions of every kind of controller for a tile of lanes.
 
-A tile's lanes belong to one or more controllers of a population: lanes [lo, hi) to number p. It computes on
-whole vectors and writes what is its own.
+The lanes of a tile belong to one or more controllers of a population: lanes [lo, hi) belong to number p. A
+controller computes on whole vectors and writes only its own lanes.
 """
 
 from typing import Any
@@ -15,12 +15,10 @@ from clearloop.kernels.layout import FUZZY, GREEDY, LINEAR, NETWORK, PID, PROGRA
 from clearloop.kernels.network import BLOCK, forward, length
 from clearloop.kernels.vectors import VECTOR, fetch, floor, maximum, minimum, put, splat, store, where
 
-# What controllers with a network do with a tile of lanes (see `policies.py`).
-
 
 @inlined
 def _gather(features: Any, rows: Any, at: Any, begin: int, end: int) -> None:
-    """What a network reads, in the rows from at.stack on."""
+    """Copy the features that a network reads to the rows from at.stack on."""
     for k in range(features.size):
         for i in range(begin, end, VECTOR):
             store(rows, at.stack + k, i, fetch(rows, at.features + features[k], i))
@@ -28,9 +26,10 @@ def _gather(features: Any, rows: Any, at: Any, begin: int, end: int) -> None:
 
 @part
 def network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
-    """sizes: number of layers L, L + 1 sizes, L activations, the features that enter.
+    """Run a network controller (sec. 3.5 of the paper).
 
-    numbers[p]: the network (`network.py`), then a scale for each action.
+    `sizes` holds the number of layers L, L + 1 sizes, L activations, and the features that the network reads.
+    numbers[p] holds the network (`network.py`), then a scale for each action.
     """
     layers = sizes[0]
     shape, activations = sizes[1 : layers + 2], sizes[layers + 2 : 2 * layers + 2]
@@ -45,10 +44,10 @@ def network(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: Any
 
 @part
 def greedy(numbers: Any, p: int, sizes: Any, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
-    """Sec. 3.3 of the paper: of the listed actions the one with the highest Q, the first of equals.
+    """Take the listed action with the highest Q (sec. 3.3 of the paper), the first of equals.
 
-    sizes: as for `network`; the features are followed, as inputs, by the A actions.
-    numbers[p]: the network, then the listed actions, A numbers for each.
+    `sizes` is as for `network`; the inputs are the features, then the A actions. numbers[p] holds the
+    network, then the listed actions, A numbers for each.
     """
     layers = sizes[0]
     shape, activations = sizes[1 : layers + 2], sizes[layers + 2 : 2 * layers + 2]
@@ -87,9 +86,10 @@ def act(
     lo: int,
     hi: int,
 ) -> None:
-    """The action of controller p for its lanes, in the rows from at.action on: limited, and in whole steps.
+    """Write the actions of controller p for its lanes to the rows from at.action on.
 
-    `begin`: the number of the tile's first lane in its member.
+    Actions are limited and, if an action takes only some values, rounded to these. `begin` is the number of
+    the tile's first lane in its member.
     """
     kind, numbers, sizes = policies.kind, policies.numbers, policies.sizes
     n_actions = policies.limits.shape[0]
@@ -121,7 +121,7 @@ def act(
 
 @part
 def _to_levels(rows: Any, row: int, low: Any, high: Any, count: Any, lo: int, hi: int) -> None:
-    """As in `task/tables.py`, to the bit: no sum follows a product, so that nothing is contracted."""
+    """Round exactly as `task/tables.py` does: no sum follows a product, so that nothing is contracted."""
     width = high - low
     for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
         k = floor((fetch(rows, row, i) - low) * count / width + 0.5)
@@ -130,7 +130,7 @@ def _to_levels(rows: Any, row: int, low: Any, high: Any, count: Any, lo: int, hi
 
 @inlined
 def _linear(numbers: Any, p: int, used: Any, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
-    """numbers[p]: for each action a bias, then a gain for each feature that is used."""
+    """Run a linear controller; numbers[p] holds, for each action, a bias and a gain for each used feature."""
     for a in range(n_actions):
         first = a * (1 + used.size)
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
@@ -163,15 +163,15 @@ def _fuzzy(
     lo: int,
     hi: int,
 ) -> None:
-    """Eqs. (14)–(16) of the paper, for one action.
+    """Evaluate Eqs. (14)–(16) of the paper for one action.
 
-    numbers[p, first:]: scale and alpha, then for each rule its output and, for each feature, centre and
-    −1/(2 width²), which is 0 where the rule does not look at the feature.
+    numbers[p, first:] holds scale and alpha, then for each rule its output and, for each feature, its centre
+    and −1/(2 width²), which is 0 if the rule does not use the feature.
     """
     per_rule = 1 + 2 * n_features
     lowest = -np.finfo(rows.dtype).max
     for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
-        # Σ mᵢ oᵢ / Σ mᵢ with every exponent less the largest: exact even when all mᵢ underflow.
+        # Σ mᵢ oᵢ / Σ mᵢ with the largest exponent subtracted from all: exact even if all mᵢ underflow.
         highest = splat(rows, lowest)
         for r in range(rules):
             exponent = splat(rows, 0)
@@ -196,9 +196,10 @@ def _fuzzy(
 def _pid(
     numbers: Any, p: int, sizes: Any, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int
 ) -> None:
-    """Sec. 3.2 of the paper, in steps. sizes: for each loop its action and its feature.
+    """Run a PID controller (sec. 3.2 of the paper), with time counted in steps.
 
-    numbers[p]: for each loop scale · weight, kp, ki, kd and window; then the bias of each action.
+    `sizes` holds the action and the feature of each loop. numbers[p] holds for each loop scale · weight, kp,
+    ki, kd and window; then the bias of each action.
     """
     begin, loops = lo // VECTOR * VECTOR, sizes.size // 2
     for a in range(n_actions):
@@ -229,7 +230,7 @@ def _pid(
 def _sequence(
     numbers: Any, begin: int, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int
 ) -> None:
-    """Actions that stand fixed. numbers: for each lane of a member its A actions, step after step."""
+    """Apply given actions; `numbers` holds, for each lane of a member, its A actions step after step."""
     for i in range(lo, hi):
         lane = min(begin + i, numbers.shape[0] - 1)
         for a in range(n_actions):

@@ -1,8 +1,8 @@
-"""Many controllers × members × starts × steps: the value of Eq. (6) of the paper, lane by lane.
+"""The rollout kernel computes the return of Eq. (6) for many controllers × members × starts, lane by lane.
 
 Lanes are numbered member by member, in each member controller by controller, in each controller start by
-start; a member's lanes fill tiles, of which the last may be narrower. A tile is stepped through the horizon
-by one thread, and no lane looks at another, so results do not depend on the number of threads.
+start. The lanes of a member fill tiles, of which the last may be narrower. One thread takes a tile through
+the horizon, and no lane depends on another, so results do not depend on the number of threads.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from clearloop.kernels.network import BLOCK, forward
 from clearloop.kernels.policies import act
 from clearloop.kernels.vectors import VECTOR, anywhere, fetch, maximum, minimum, splat, store, where
 
-# The next state of every lane of a tile: predicted by networks, or integrated; scripted; derived.
+# The next state of every lane is predicted by networks or integrated; or a script gives it; or it is derived.
 
 
 @inlined
@@ -31,7 +31,7 @@ def advance(
     at: Any,
     width: int,
 ) -> None:
-    """The next state, within bounds, in the first rows of the frame; what is not moved stays."""
+    """Write the next states, within bounds, to the first rows of the frame; states not MOVED stay."""
     n_states = dynamics.ways.size
     if dynamics.kind == NETWORKS:
         _predict(member, dynamics.networks, dynamics.ways, rows, at, width)
@@ -45,7 +45,7 @@ def advance(
 
 @inlined
 def _predict(member: int, networks: Any, ways: Any, rows: Any, at: Any, width: int) -> None:
-    """Each state that is moved changes by what its network says of the states and actions."""
+    """Add to each MOVED state the change that its network predicts from states and actions."""
     size, moved = networks.numbers.size // networks.total, 0
     now = at.frame + ways.size
     for j in range(ways.size):
@@ -70,7 +70,7 @@ def _predict(member: int, networks: Any, ways: Any, rows: Any, at: Any, width: i
 def _disturb(
     step: int, begin: int, n_starts: int, noise: Any, ways: Any, rows: Any, at: Any, width: int
 ) -> None:
-    """What the log showed besides what networks can predict."""
+    """Add the noise: what the log showed besides what networks can predict."""
     moved = 0
     for j in range(ways.size):
         if ways[j] == MOVED:
@@ -82,7 +82,10 @@ def _disturb(
 
 @part
 def _integrate(dynamics: Any, n_states: int, rows: Any, at: Any, width: int) -> None:
-    """Classical Runge–Kutta, the actions constant. Stages stand where a derivative looks for its states."""
+    """Integrate by the classical Runge–Kutta method, with constant actions.
+
+    The states of each stage are written where derivatives read states.
+    """
     base, slope, total = at.slopes, at.slopes + n_states, at.slopes + 2 * n_states
     h = dynamics.dt / dynamics.substeps
     for j in range(n_states):
@@ -120,7 +123,7 @@ def _copy(rows: Any, source: int, target: int, width: int) -> None:
 def follow(
     step: int, begin: int, n_starts: int, script: Any, ways: Any, rows: Any, at: Any, width: int
 ) -> None:
-    """Driven states are what the script says; without one they stay."""
+    """Set driven states to the values of the script; without a script they stay."""
     driven = 0
     for j in range(ways.size):
         if ways[j] == DRIVEN and script.shape[0] > 0:
@@ -130,7 +133,7 @@ def follow(
 
 @part
 def derive(dynamics: Any, rows: Any, at: Any, width: int) -> None:
-    """Derived states, from the frame of the step and from those derived before them."""
+    """Compute derived states from the frame of the step and from states derived before them."""
     for j in dynamics.order:
         start, stop = dynamics.spans[j], dynamics.spans[j + 1]
         run_tile(dynamics.code, dynamics.operand, start, stop, rows, at.frame, at.stack, 0, width)
@@ -139,7 +142,7 @@ def derive(dynamics: Any, rows: Any, at: Any, width: int) -> None:
 
 @inlined
 def _limit(bounds: Any, j: int, source: int, rows: Any, at: Any, width: int) -> None:
-    """A row as the next value of state j, within its bounds."""
+    """Write a row as the next value of state j, within its bounds."""
     low, high = bounds[j, 0], bounds[j, 1]
     for i in range(0, width, VECTOR):
         store(rows, at.frame + j, i, minimum(maximum(fetch(rows, source, i), low), high))
@@ -149,7 +152,7 @@ def _limit(bounds: Any, j: int, source: int, rows: Any, at: Any, width: int) -> 
 def read_signal(
     table: Any, step: int, column: int, begin: int, n_starts: int, rows: Any, row: int, width: int
 ) -> None:
-    """[N or 1, T, columns] of each lane's start, or of all, into a row."""
+    """Write a column of a table [N or 1, T, columns] to a row, by each lane's start or the same for all."""
     if table.shape[0] == 1:
         for i in range(0, width, VECTOR):
             store(rows, row, i, table[0, step, column])
@@ -160,12 +163,12 @@ def read_signal(
         start = start + 1 if start + 1 < n_starts else 0
 
 
-# What a step earns every lane of a tile, whether it fails, and what failure means.
+# Every step has a reward and may fail; failure may be absorbing.
 
 
 @inlined
 def judge_step(member: int, reward: Any, rows: Any, at: Any, width: int) -> None:
-    """Reward and failure of the step, in their rows."""
+    """Write reward and failure of the step to their rows."""
     if reward.kind == FORMULA:
         _follow(reward.code, reward.operand, reward.spans, rows, at, width)
         return
@@ -184,7 +187,7 @@ def judge_step(member: int, reward: Any, rows: Any, at: Any, width: int) -> None
 
 @part
 def _follow(code: Any, operand: Any, spans: Any, rows: Any, at: Any, width: int) -> None:
-    """The programs of reward and of failure; without the second, nothing fails."""
+    """Run the programs of reward and of failure; without the second, nothing fails."""
     run_tile(code, operand, spans[0], spans[1], rows, at.frame, at.stack, 0, width)
     for i in range(0, width, VECTOR):
         store(rows, at.reward, i, fetch(rows, at.stack, i))
@@ -196,7 +199,7 @@ def _follow(code: Any, operand: Any, spans: Any, rows: Any, at: Any, width: int)
 
 @inlined
 def _classify(levels: Any, failing: Any, rows: Any, at: Any, width: int) -> None:
-    """Reward and failure of the most probable class."""
+    """Write reward and failure of the most probable class."""
     for i in range(0, width, VECTOR):
         best, level, fails = fetch(rows, at.scores, i), splat(rows, levels[0]), splat(rows, failing[0])
         for c in range(1, levels.size):
@@ -211,7 +214,7 @@ def _classify(levels: Any, failing: Any, rows: Any, at: Any, width: int) -> None
 
 @inlined
 def account(gain: Any, absorbing: bool, on_failure: Any, rows: Any, at: Any, width: int) -> bool:
-    """Add the step's reward. Failed lanes stop moving; says whether any lane still does."""
+    """Add the step's reward, stop failed lanes, and return whether any lane still moves."""
     running = not absorbing
     if absorbing:
         failing = False
@@ -229,6 +232,7 @@ def account(gain: Any, absorbing: bool, on_failure: Any, rows: Any, at: Any, wid
 
 @inlined
 def pay(gain: Any, rows: Any, at: Any, width: int) -> None:
+    """Add the step's reward, discounted by `gain`, to the return."""
     for i in range(0, width, VECTOR):
         reward = fetch(rows, at.reward, i)
         store(rows, at.total, i, fetch(rows, at.total, i) + gain * reward)
@@ -237,7 +241,7 @@ def pay(gain: Any, rows: Any, at: Any, width: int) -> None:
 
 @part
 def _freeze(on_failure: Any, rows: Any, at: Any, width: int) -> None:
-    """What failed before stays and goes on paying; what fails now stops as the plant does."""
+    """Keep state and reward of lanes that failed before; lanes that fail now take the values on failure."""
     n_states = on_failure.size
     for i in range(0, width, VECTOR):
         before = fetch(rows, at.failed, i) != 0
@@ -251,7 +255,7 @@ def _freeze(on_failure: Any, rows: Any, at: Any, width: int) -> None:
             store(rows, after, i, where(fetch(rows, at.failed, i) != 0, fetch(rows, now, i), stopped))
 
 
-STATE_LIMIT = 1e12  # nothing may run off to infinity
+STATE_LIMIT = 1e12  # the largest size of a state, so that nothing runs off to infinity
 
 
 @kernel
@@ -266,7 +270,7 @@ def roll_tiles(
     at: Any,
     outcome: Any,
 ) -> None:
-    """Step the tiles [first, last) through the horizon."""
+    """Take the tiles [first, last) through the horizon, and write the results to `outcome`."""
     n_starts, n_actions = job.starts.shape[0], policies.limits.shape[0]
     _, known, n_states = job.setpoints.shape
     steps = job.steps if job.steps > 0 else known
@@ -286,7 +290,7 @@ def roll_tiles(
         for step in range(steps):
             _observe(step, begin, n_starts, job, n_actions, rows, at, width)
             p, lane = begin // n_starts, 0
-            while lane < width:  # each controller's share of this tile
+            while lane < width:  # the lanes of each controller in this tile
                 end = width if p == population - 1 else min((p + 1) * n_starts - begin, width)
                 act(policies, p, begin, step, n_states, job.history, rows, at, lane, end)
                 p, lane = p + 1, end
@@ -302,7 +306,7 @@ def roll_tiles(
             _shift(n_states, n_actions, job.history, rows, at, width)
             if recording:
                 _record(step + 1, offset, lanes, n_states, n_actions, rows, at, outcome)
-            elif not running:  # every lane has failed: only the bill is left
+            elif not running:  # every lane has failed: only the rewards are left to add
                 for _ in range(step + 1, steps):
                     pay(gain, rows, at, width)
                     gain *= rows.dtype.type(job.discount)
@@ -324,9 +328,9 @@ def _begin(
     at: Any,
     width: int,
 ) -> None:
-    """The window that is given; before it, its earliest observation repeated, and actions of 0.
+    """Write the given window; before it, the earliest observation is repeated, and actions are 0.
 
-    Lanes beyond the last repeat it.
+    Lanes beyond the last one repeat it.
     """
     n_starts, n_given = starts.shape
     each, present = n_states + n_actions, at.frame + n_states
@@ -350,7 +354,7 @@ def _begin(
 def _observe(
     step: int, begin: int, n_starts: int, job: Any, n_actions: int, rows: Any, at: Any, width: int
 ) -> None:
-    """Features for the controllers: the window, states less their setpoints; and the setpoints."""
+    """Write the features of controllers: the window with states minus their setpoints, and the setpoints."""
     n_states, history = job.setpoints.shape[2], job.history
     each, present = n_states + n_actions, at.frame + n_states
     if at.features == present:  # all setpoints are 0
@@ -371,7 +375,7 @@ def _observe(
 def _aim(
     step: int, begin: int, n_starts: int, job: Any, n_actions: int, rows: Any, at: Any, width: int
 ) -> None:
-    """The setpoints of a step, in the frame."""
+    """Write the setpoints of a step to the frame."""
     n_states = job.setpoints.shape[2]
     aims = at.frame + n_states + job.history * (n_states + n_actions)
     for j in range(n_states):
@@ -380,7 +384,7 @@ def _aim(
 
 @inlined
 def _shift(n_states: int, n_actions: int, history: int, rows: Any, at: Any, width: int) -> None:
-    """The present becomes the past."""
+    """Shift the window by one step: the present becomes the past."""
     each, present = n_states + n_actions, at.frame + n_states
     for row in range(present + history * each - 1, present + each - 1, -1):
         for i in range(0, width, VECTOR):
@@ -394,7 +398,7 @@ def _shift(n_states: int, n_actions: int, history: int, rows: Any, at: Any, widt
 def _record(
     step: int, offset: int, lanes: int, n_states: int, n_actions: int, rows: Any, at: Any, outcome: Any
 ) -> None:
-    """Write the present state to the trajectories and, after a step, what was done and paid to get there."""
+    """Write the present state to the trajectories and, after a step, its action and its reward."""
     for i in range(lanes):
         for j in range(n_states):
             outcome.states[offset + i, step, j] = rows[at.frame + n_states + j, i]

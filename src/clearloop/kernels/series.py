@@ -1,4 +1,4 @@
-"""Elementary functions for vectors of floats, by series good to a few units in the last place.
+"""Elementary functions of vectors of floats are computed by series, to a few units in the last place.
 
 All are total: a finite argument gives a finite result.
 """
@@ -29,7 +29,7 @@ def _each(number: int) -> Any:
 
 @emitted
 def _power_of_two(_typing: Any, n: Any) -> Any:
-    """2ⁿ for whole n in [-126, 127]: the bits of the exponent."""
+    """Return 2ⁿ for whole n in [-126, 127], by the bits of the exponent."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         biased = builder.add(builder.fptosi(arguments[0], _WHOLE), _each(127))
@@ -40,7 +40,7 @@ def _power_of_two(_typing: Any, n: Any) -> Any:
 
 @emitted
 def _exponent(_typing: Any, x: Any) -> Any:
-    """The n of x = m · 2ⁿ with m in [√½, √2)."""
+    """Return the n of x = m · 2ⁿ with m in [√½, √2)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = builder.sub(builder.bitcast(arguments[0], _WHOLE), _each(_ROOT_HALF))
@@ -51,7 +51,7 @@ def _exponent(_typing: Any, x: Any) -> Any:
 
 @emitted
 def _significand(_typing: Any, x: Any) -> Any:
-    """The m of x = m · 2ⁿ with m in [√½, √2)."""
+    """Return the m of x = m · 2ⁿ with m in [√½, √2)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = builder.sub(builder.bitcast(arguments[0], _WHOLE), _each(_ROOT_HALF))
@@ -63,12 +63,13 @@ def _significand(_typing: Any, x: Any) -> Any:
 
 @inlined
 def _expm1_series(r: Any) -> Any:
-    """eʳ − 1 for |r| ≤ ln(2)/2, to degree 7."""
+    """Return eʳ − 1 for |r| ≤ ln(2)/2, to degree 7."""
     tail = _E5 + r * (_E6 + r * _E7)
     return r + r * r * (_E2 + r * (_E3 + r * (_E4 + r * tail)))
 
 
 def exp_series(x: Any) -> Any:
+    """Return eˣ, limited to the largest finite number."""
     limited = minimum(maximum(x, -87.3), 89.0)  # not down to subnormal numbers, which are slow
     n = floor(limited * _LOG2_E + 0.5)
     r = (limited - n * _LN2_HIGH) - n * _LN2_LOW
@@ -78,6 +79,7 @@ def exp_series(x: Any) -> Any:
 
 
 def tanh_series(x: Any) -> Any:
+    """Return tanh x."""
     # tanh x = m / (m + 2) with m = exp(2x) − 1, which keeps its precision near 0.
     y = minimum(maximum(x, -9.5), 9.5) * 2.0
     n = floor(y * _LOG2_E + 0.5)
@@ -88,6 +90,7 @@ def tanh_series(x: Any) -> Any:
 
 
 def log_series(x: Any) -> Any:
+    """Return log x for normal x > 0."""
     # x = m · 2ⁿ; log m = 2 artanh(s), s = (m − 1)/(m + 1).
     n, m = _exponent(x), _significand(x)
     s = (m - 1.0) / (m + 1.0)
@@ -98,7 +101,7 @@ def log_series(x: Any) -> Any:
 
 @inlined
 def _sine(x: Any, quarter: float) -> Any:
-    """sin(x + quarter · π/2), by series on |r| ≤ π/4."""
+    """Return sin(x + quarter · π/2), by series on |r| ≤ π/4."""
     wide = widened(x)
     n = floor(wide * (2.0 / math.pi) + 0.5)
     # Beyond 2⁵³ a reduced angle means nothing; it only has to stay in range.
@@ -113,8 +116,10 @@ def _sine(x: Any, quarter: float) -> Any:
 
 
 def sin_series(x: Any) -> Any:
+    """Return sin x."""
     return _sine(x, 0.0)
 
 
 def cos_series(x: Any) -> Any:
+    """Return cos x."""
     return _sine(x, 1.0)

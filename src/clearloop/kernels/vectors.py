@@ -1,8 +1,8 @@
-"""Vectors of lanes as values, for kernels to compute with.
+"""Kernels compute with vectors of lanes as values.
 
-LLVM's own vectoriser has to prove that rows do not overlap, keeps a scalar copy of every loop and picks
-half of the vector length that some machines have. With a type for a vector there is nothing to guess: a
-kernel loads sixteen lanes (`rows.py`), computes on them with the usual operators, and stores them.
+LLVM's own vectoriser has to prove that rows do not overlap, keeps a scalar copy of every loop, and uses half
+of the vector length that some machines have. With a type for a vector there is nothing to guess: a kernel
+loads sixteen lanes, computes on them with the usual operators, and stores them.
 """
 
 import operator
@@ -23,13 +23,13 @@ VECTOR = 16  # lanes: one register of floats with AVX-512, two with AVX2; LLVM s
 
 FLOAT = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
-# A product and the sum that takes it may become one instruction. No other liberty: with "no NaNs" and "no
-# infinities", the guards that make the formula language total would be optimised away.
+# A product and the sum that takes it may become one instruction. LLVM gets no other freedom: with "no NaNs"
+# and "no infinities", it would remove the guards that make the formula language total.
 CONTRACT = ("contract",)
 
 
 class Vector(types.Type):  # type: ignore[misc]
-    """Sixteen numbers of one precision."""
+    """The type of sixteen numbers of one precision."""
 
     def __init__(self, element: Any) -> None:
         self.element = element
@@ -37,7 +37,7 @@ class Vector(types.Type):  # type: ignore[misc]
 
 
 class Mask(types.Type):  # type: ignore[misc]
-    """Sixteen truths."""
+    """The type of sixteen conditions."""
 
 
 MASK = Mask(name="Mask")
@@ -56,19 +56,19 @@ class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def broadcast(builder: Any, scalar: Any, count: int = VECTOR) -> Any:
-    """The scalar, `count` times."""
+    """Return a vector with the scalar in all `count` lanes."""
     nothing = ir.Constant(ir.VectorType(scalar.type, count), ir.Undefined)
     first = builder.insert_element(nothing, scalar, INT32(0))
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INT32, count), [0] * count))
 
 
 def _element(kinds: Any) -> Any:
-    """The precision of the vectors among operands that may be scalars."""
+    """Return the precision of the vectors among operands that may be scalars."""
     return next((kind.element for kind in kinds if isinstance(kind, Vector)), None)
 
 
 def _vectors(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
-    """The operands; scalars among them in the precision of the vectors, and broadcast."""
+    """Return the operands as vectors; scalars among them are broadcast in the precision of the vectors."""
     element = _element(kinds)
 
     def vector(kind: Any, value: Any) -> Any:
@@ -128,17 +128,19 @@ def _selection(symbol: str) -> Callable[..., Any]:
 
 @emitted
 def minimum(_typing: Any, a: Any, b: Any) -> Any:
+    """Return the lesser of a and b in each lane; b if they are not ordered."""
     return _vector((a, b))(a, b), _selection("<")
 
 
 @emitted
 def maximum(_typing: Any, a: Any, b: Any) -> Any:
+    """Return the greater of a and b in each lane; b if they are not ordered."""
     return _vector((a, b))(a, b), _selection(">")
 
 
 @emitted
 def where(_typing: Any, mask: Any, a: Any, b: Any) -> Any:
-    """The lanes of a where the mask holds, those of b elsewhere."""
+    """Return the lanes of a if the mask holds there, else those of b."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.select(*_vectors(context, builder, signature.args, arguments))
@@ -148,7 +150,7 @@ def where(_typing: Any, mask: Any, a: Any, b: Any) -> Any:
 
 @emitted
 def anywhere(_typing: Any, mask: Any) -> Any:
-    """Whether the mask holds in any lane."""
+    """Return whether the mask holds in any lane."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = ir.IntType(VECTOR)
@@ -158,7 +160,7 @@ def anywhere(_typing: Any, mask: Any) -> Any:
 
 
 def _built_in(name: str) -> Any:
-    """The vector version of a function that LLVM has."""
+    """Return the vector version of a function that LLVM has."""
 
     def define(_typing: Any, x: Any) -> Any:
         def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -177,7 +179,7 @@ floor, square_root, absolute = _built_in("floor"), _built_in("sqrt"), _built_in(
 
 @emitted
 def widened(_typing: Any, x: Any) -> Any:
-    """In double precision."""
+    """Return the vector in double precision."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.fpext(arguments[0], ir.VectorType(FLOAT[types.float64], VECTOR))
@@ -187,7 +189,7 @@ def widened(_typing: Any, x: Any) -> Any:
 
 @emitted
 def narrowed(_typing: Any, x: Any) -> Any:
-    """In single precision."""
+    """Return the vector in single precision."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.fptrunc(arguments[0], ir.VectorType(FLOAT[types.float32], VECTOR))
@@ -195,13 +197,13 @@ def narrowed(_typing: Any, x: Any) -> Any:
     return Vector(types.float32)(x), generate
 
 
-# Rows of lanes in memory: arrays [rows, LANES] that start on a cache line.
+# In memory, rows of lanes are arrays [rows, LANES] that start on a cache line.
 
 _LINE = 64  # bytes
 
 
 def aligned(*shape: int, dtype: Any) -> Any:
-    """An uninitialised array that starts on a cache line."""
+    """Return an uninitialised array that starts on a cache line."""
     size = np.dtype(dtype).itemsize
     count = int(np.prod(shape))
     raw = np.empty(count + _LINE // size, dtype)
@@ -210,14 +212,14 @@ def aligned(*shape: int, dtype: Any) -> Any:
 
 
 def address(context: Any, builder: Any, kind: Any, array: Any, row: Any, lane: Any) -> Any:
-    """Where rows[row, lane] stands."""
+    """Return a pointer to rows[row, lane]."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.gep(data, [builder.add(builder.mul(row, INT64(LANES)), lane)])
 
 
 @emitted
 def fetch(_typing: Any, rows: Any, _row: Any, _lane: Any) -> Any:
-    """The vector that starts at rows[row, lane]; lane is a multiple of VECTOR."""
+    """Return the vector that starts at rows[row, lane]; lane is a multiple of VECTOR."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = address(context, builder, signature.args[0], *arguments)
@@ -249,7 +251,7 @@ def store(_typing: Any, rows: Any, _row: Any, _lane: Any, value: Any) -> Any:
 
 @emitted
 def splat(_typing: Any, rows: Any, _number: Any) -> Any:
-    """The number in every lane, in the precision of the rows."""
+    """Return a vector with the number in every lane, in the precision of the rows."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return broadcast(builder, arguments[1])
@@ -259,7 +261,7 @@ def splat(_typing: Any, rows: Any, _number: Any) -> Any:
 
 @emitted
 def lanes_inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
-    """The mask of those lanes of the vector at `lane` that are in [lo, hi)."""
+    """Return the mask of the lanes of the vector at `lane` that are in [lo, hi)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         first, lo, hi = (broadcast(builder, builder.trunc(number, INT32)) for number in arguments)
@@ -271,5 +273,5 @@ def lanes_inside(_typing: Any, _lane: Any, _lo: Any, _hi: Any) -> Any:
 
 @inlined
 def put(rows: Any, row: int, i: int, value: Any, lo: int, hi: int) -> None:
-    """Store those lanes of the vector at i that are in [lo, hi)."""
+    """Store the lanes of the vector at i that are in [lo, hi)."""
     store(rows, row, i, where(lanes_inside(i, lo, hi), value, fetch(rows, row, i)))

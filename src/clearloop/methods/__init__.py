@@ -1,4 +1,4 @@
-"""The paper's ways to get controllers from a batch, one file each."""
+"""The methods of the paper, which find controllers for a task from a batch: one file for each method."""
 
 from clearloop.methods.learning import BUDGETS, VALUES, Point, Result, learn, snapshot
 from clearloop.methods.method import Candidate, Method, Problem, Search, State

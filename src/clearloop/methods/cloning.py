@@ -1,7 +1,8 @@
-"""Behaviour cloning: what was logged, as controllers; a baseline that every learned controller should beat.
+"""Behaviour cloning imitates the logged actions: a baseline that every learned controller should beat.
 
-The law that explains the logged actions (`explanation/`), which can be read; and a small network fitted to
-(state → action) by squared error, for what no formula holds. Neither knows of rewards.
+It gives two controllers: the readable law that explains the logged actions (`explanation/`), and a small
+network fitted to (state → action) by squared error, for behaviour that no formula captures. Neither of them
+uses rewards.
 """
 
 from dataclasses import dataclass
@@ -22,17 +23,22 @@ from clearloop.numbers import careful_percent, significant
 
 @dataclass(frozen=True, kw_only=True)
 class Cloning(Method):
+    """Behaviour cloning: a law and a network that imitate the logged actions.
+
+    Attributes:
+        hidden: Neurons of the network's hidden layer.
+        epochs: Passes over the batch when the network is trained.
+        held_out: Share of the batch that is not trained on and tells when the network is best.
+    """
+
     name: ClassVar[str] = "cloning"
     title: ClassVar[str] = "Cloning"
     gives: ClassVar[str] = "the logged law"
     needs_model: ClassVar[bool] = True
 
     hidden: int = 10
-    """neurons of the network's hidden layer"""
     epochs: int = 200
-    """passes over the batch"""
     held_out: float = 0.2
-    """share of the batch that tells when the network is best"""
 
     def __post_init__(self) -> None:
         check_range(self, "hidden", 1, 1_000)
@@ -44,7 +50,7 @@ class Cloning(Method):
 
 
 class CloningSearch(Search):
-    """Done after one round: both clones, and what they cost on the model."""
+    """One round, which evaluates both clones on the model."""
 
     def __init__(self, problem: Problem, settings: Cloning, rng: np.random.Generator) -> None:
         self.problem = problem
@@ -85,12 +91,15 @@ def _check_law(found: Explanation) -> None:
     if not any(account.chosen == "law" for account in found.accounts):
         raise UnsuitableError(
             f"cloning: there is nothing to clone: {found.verdict} Leave this method out, or give a log of a "
-            "controller"
+            "plant that a controller runs"
         )
 
 
 def fit_network(problem: Problem, settings: Cloning, rng: np.random.Generator) -> NetworkController:
-    """A network of errors (value − setpoint), best on episodes that it was not trained on."""
+    """Fit a network from errors (value − setpoint) to the logged actions.
+
+    The network is the one of the epoch that was best on the held-out episodes.
+    """
     task, batch = problem.task, problem.batch
     signals = Signals.of(task, batch)
     parts = [
@@ -124,5 +133,5 @@ def _as_controller(network: Network, problem: Problem, name: str) -> NetworkCont
 
 
 def _short(numbers: np.ndarray) -> list[object]:
-    """Six digits are enough, and are the same in the file."""
+    """Round to six significant digits, so that the file holds the same numbers."""
     return [_short(row) if row.ndim else significant(row, 6) for row in numbers]

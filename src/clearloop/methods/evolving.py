@@ -19,34 +19,37 @@ FINALISTS_AT_ONCE = 3  # enough to keep the engine busy on the large sample of t
 
 
 class Sample(NamedTuple):
-    """What a penalty is a mean over."""
+    """The rollouts that a penalty is the mean of."""
 
     starts: int
+    """number of starts, the first of the problem's"""
     members: int | None
-    """of the surrogate; None: all that the search may use"""
+    """number of members of the surrogate; None: all that the search may use"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
-    """How the model's steps are spent."""
+    """The settings that say how the evolution spends the budget of model steps."""
 
     race: Sample = Sample(32, 1)
-    """every child; the best `promoted` of each island go on"""
+    """the sample that every child is scored on; the best `promoted` of each island go on"""
     promoted: int = 6
+    """children of each island that go on after the race"""
     tune: Sample = Sample(64, 1)
-    """their constants are refined a little, so that structures compete rather than lucky constants"""
+    """the sample on which their constants are refined a little, so that structures compete rather than lucky
+    constants"""
     score: Sample = Sample(256, 1)
-    """what decides who lives; and members of the front are refined on it"""
+    """the sample that decides who survives, and on which members of the front are refined"""
     polished: int = 8
     """members of the front, at most, whose constants are refined in a round"""
     polishings: int = 3
-    """of a structure on the front; more would find little, and the final does it again"""
+    """times that a structure on the front is refined; more would gain little, and the final refines again"""
     final: Sample = Sample(512, None)
-    """the front and those near it are scored anew and refined on this"""
+    """the sample on which the front and programs near it are scored again and refined at the end"""
     final_share: float = 0.2
-    """of the budget for the final"""
+    """share of the budget for the final"""
     explore_share: float = 0.5
-    """of the budget, at the beginning, in which ladders of islands start anew when they no longer progress"""
+    """share of the budget, at the beginning, in which islands that no longer progress start again"""
 
     def __post_init__(self) -> None:
         check_range(self, "race promoted tune score final", 1)
@@ -56,28 +59,31 @@ class Rounds:
 
 
 class Language(Grammar):
-    """Programs that can be run by the engine and read by people."""
+    """A grammar whose programs are controllers: the engine can run them, and people can read them."""
 
     @abstractmethod
     def encode(self, genomes: Sequence[Genome]) -> Iterable[tuple[list[int], Policies]]:
-        """Populations for the engine, and which of the genomes each consists of."""
+        """Yield populations for the engine, each with the positions of its genomes among `genomes`."""
 
     @abstractmethod
-    def controller(self, genome: Genome) -> Controller: ...
+    def controller(self, genome: Genome) -> Controller:
+        """Return the controller that a genome stands for, with the same numbers."""
 
 
 class Evolving(Search):
+    """A search by genetic programming: rounds of evolution, then a final that refines the best programs."""
+
     def __init__(
         self, problem: Problem, language: Language, gp: GP, rounds: Rounds, *, rng: np.random.Generator
     ) -> None:
         self.problem, self.language, self.rounds, self.rng = problem, language, rounds, rng
         self.evolution = Evolution(language, gp, rng=rng)
         self.finalists: list[tuple[Genome, float, int]] = []
-        """with their penalties, and how often each was refined"""
+        """each with its penalty and the number of times that it was refined"""
 
     @property
     def done(self) -> bool:
-        """Before the budget is spent only if no finalist has constants: then nothing is left to refine."""
+        """The search ends before the budget only if no finalist has constants left to refine."""
         constants = self.language.vocabulary.constants
         return bool(self.finalists) and not any(constants(genome) for genome, _, _ in self.finalists)
 
@@ -88,7 +94,7 @@ class Evolving(Search):
         return min(self.evolution.costs.values(), default=np.inf)
 
     def candidates(self) -> list[Candidate]:
-        """The finalists; before the final, the front so far."""
+        """Return the finalists; before the final, return the front so far."""
         costs = self.evolution.costs
         found = [(genome, cost) for genome, cost, _ in self.finalists] or [
             (genome, costs[genome]) for genome in self.evolution.archive.front()
@@ -111,7 +117,7 @@ class Evolving(Search):
             self._refine_finalists()
 
     def _evolve(self) -> None:
-        """Children race; the promising ones are tuned and scored; the best live on."""
+        """Score all children on a small sample, tune and score the promising ones, and keep the best."""
         rounds, evolution = self.rounds, self.evolution
         children = evolution.ask()
         raced = self._penalties([child for _, child in children], rounds.race)
@@ -124,7 +130,7 @@ class Evolving(Search):
         evolution.tell(zip(islands, genomes, scores, strict=True), explore=explore)
 
     def _polish(self) -> None:
-        """The constants of a few members of the front are refined in earnest."""
+        """Refine the constants of a few members of the front."""
         evolution, sample = self.evolution, self.rounds.score
         chosen = evolution.archive.to_polish(self.rounds.polished, self.rounds.polishings)
         costs = [evolution.costs[genome] for genome in chosen]
@@ -132,7 +138,7 @@ class Evolving(Search):
             evolution.improve(genome, cost)
 
     def _call_finalists(self) -> None:
-        """The front and the best of each island, scored anew; for each complexity the two best stay."""
+        """Score the front and the best of each island again, and keep the two best of each complexity."""
         evolution, complexity = self.evolution, self.language.vocabulary.complexity
         near = [
             genome
@@ -144,7 +150,10 @@ class Evolving(Search):
         )
         if not pool:
             most = max(evolution.settings.islands)
-            raise ClearloopError(f"gp.islands: no program is as simple as {most}, the most that they allow")
+            raise ClearloopError(
+                f"gp.islands: no program has a complexity of {most} or less, which is the most that the "
+                "islands allow: raise it"
+            )
         costs = self._penalties(pool, self.rounds.final)
         groups: dict[int, list[tuple[float, Genome]]] = {}
         for cost, genome in sorted(zip(costs.tolist(), pool, strict=True)):
@@ -156,7 +165,7 @@ class Evolving(Search):
             lowest = min(lowest, group[0][0])
 
     def _refine_finalists(self) -> None:
-        """Those that were refined least, the best of them first."""
+        """Refine the finalists that were refined least often, the best of them first."""
         order = sorted(range(len(self.finalists)), key=lambda n: (self.finalists[n][2], self.finalists[n][1]))
         chosen = order[:FINALISTS_AT_ONCE]
         genomes, costs = [self.finalists[n][0] for n in chosen], [self.finalists[n][1] for n in chosen]

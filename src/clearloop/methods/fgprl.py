@@ -1,6 +1,6 @@
-"""FGPRL: fuzzy rules by genetic programming on the model (sec. 3.7 of the paper).
+"""FGPRL finds fuzzy rules by genetic programming on the model (sec. 3.7 of the paper).
 
-Where the task is symmetric, every rule has a mirrored twin.
+If the task is symmetric, every rule has a mirrored twin.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +19,13 @@ from clearloop.search.gp.rules import Premise, Rules
 
 @dataclass(frozen=True, kw_only=True)
 class FGPRL(Method):
+    """Fuzzy rules by genetic programming (sec. 3.7 of the paper).
+
+    Attributes:
+        gp: Settings of the genetic programming.
+        rounds: Samples and shares of the budget for each part of a round.
+    """
+
     name: ClassVar[str] = "fgprl"
     title: ClassVar[str] = "FGPRL"
     gives: ClassVar[str] = "fuzzy rules"
@@ -34,7 +41,7 @@ class FGPRL(Method):
 
 
 class RuleLanguage(Rules, Language):
-    """A rule base for each action, over everything that a controller may see."""
+    """The grammar of rule bases, one for each action, over everything that a controller may read."""
 
     def __init__(self, problem: Problem) -> None:
         task = problem.task
@@ -44,7 +51,7 @@ class RuleLanguage(Rules, Language):
         super().__init__(problem.scales[self.slots], len(task.actions), mirrored=task.symmetric)
 
     def encode(self, genomes: Sequence[Genome]) -> Iterator[tuple[list[int], Policies]]:
-        """The engine wants populations with the same number of rules."""
+        """Yield one population for each combination of rule counts, because the engine wants equal counts."""
         groups: dict[tuple[int, ...], list[tuple[int, list[float]]]] = {}
         for number, genome in enumerate(genomes):
             sizes, numbers = self._numbers(genome)
@@ -63,7 +70,7 @@ class RuleLanguage(Rules, Language):
             yield [number for number, _ in rows], policies
 
     def _numbers(self, genome: Genome) -> tuple[tuple[int, ...], list[float]]:
-        """The count of rules for each action, and the numbers in the order of `kernels/policies.py`."""
+        """Return the rule count of each action, and the numbers in the order of `kernels/policies.py`."""
         sizes, numbers = [], []
         for reach, (alpha, rules) in zip(self.reach, self.bases(genome), strict=True):
             whole = self.whole(rules)

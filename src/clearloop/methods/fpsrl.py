@@ -1,6 +1,8 @@
-"""FPSRL: fuzzy rules by particle swarms on the model (sec. 3.6 of the paper).
+"""FPSRL finds the parameters of fuzzy rules by particle swarms on the model (sec. 3.6 of the paper).
 
-Where the task is symmetric, every rule has a mirrored twin, and the swarm searches for half of them.
+A rule base is a vector as in Eq. (15), the swarm minimises its mean penalty on the model, and the best vector
+becomes a controller file. If the task is symmetric, every rule has a mirrored twin, and the swarm searches
+for half of the rules.
 """
 
 from dataclasses import dataclass
@@ -16,15 +18,20 @@ from clearloop.kernels.layout import FUZZY, Policies
 from clearloop.methods.method import Column, Method, Problem
 from clearloop.methods.swarm import Form, Stages, Swarming, short_decimals
 
-CENTRES = 2.5
-"""How far from zero they may be, in typical sizes of a feature."""
-WIDTHS = (0.1, 10.0)
-"""In typical sizes of a feature."""
-ALPHAS = (1.0, 100.0)
+CENTRES = 2.5  # the largest distance of a centre from zero, in typical sizes of the feature
+WIDTHS = (0.1, 10.0)  # the smallest and the largest width, in typical sizes of the feature
+ALPHAS = (1.0, 100.0)  # the smallest and the largest slope of the tanh that limits the output
 
 
 @dataclass(frozen=True, kw_only=True)
 class FPSRL(Method):
+    """Fuzzy rules by particle swarms (sec. 3.6 of the paper).
+
+    Attributes:
+        rules: Counts of rules for each action; every count has a search of its own.
+        stages: Samples and shares of the budget for the swarm and the descents that follow it.
+    """
+
     name: ClassVar[str] = "fpsrl"
     title: ClassVar[str] = "FPSRL"
     gives: ClassVar[str] = "fuzzy rules"
@@ -32,12 +39,11 @@ class FPSRL(Method):
     columns: ClassVar[tuple[Column, ...]] = (Column("fpsrl", "FPSRL", 7, "1.819 ± 0.005", "2.69 ± 0.03"),)
 
     rules: tuple[int, ...] = (2, 4, 6)
-    """how many for each action; every count has a search of its own"""
     stages: Stages = Stages()
 
     def __post_init__(self) -> None:
         if not self.rules:
-            raise ClearloopError("fpsrl: rules: expected one count or more")
+            raise ClearloopError("fpsrl: rules: expected at least one count of rules")
         check_range(self, "rules", 1, 1_000)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Swarming:
@@ -45,11 +51,12 @@ class FPSRL(Method):
 
 
 class RuleBases(NamedTuple):
-    """P rule bases for each of the A actions, of C rules over D features: as they stand in files."""
+    """The numbers of P controllers, as files hold them: A actions with C rules over D features each."""
 
     alpha: Floats
     """[P, A]"""
     centres: Floats
+    """[P, A, C, D]"""
     widths: Floats
     """[P, A, C, D]"""
     outputs: Floats
@@ -57,10 +64,11 @@ class RuleBases(NamedTuple):
 
 
 class RuleForm(Form):
-    """Vectors as in Eq. (15), for each action: centres, widths and output of each rule, then alpha.
+    """Rule bases as vectors, Eq. (15). For each action: centres, widths and output of each rule, then alpha.
 
-    Centres are in typical sizes, widths and alpha are logarithms. Of twins only one is there. When the number
-    of twins is odd, one rule is its own twin: centred at zero, with output zero; it has widths only.
+    Centres are in typical sizes, widths and alpha are logarithms. A vector holds only one rule of each pair
+    of twins. If the number of rules is odd, one rule is its own twin: its centres and its output are zero,
+    and the vector holds only its widths.
     """
 
     def __init__(self, problem: Problem, rules: int) -> None:
@@ -74,7 +82,7 @@ class RuleForm(Form):
         self.bounds = np.tile(base, (len(self.reach), 1))
 
     def rule_bases(self, vectors: Floats) -> RuleBases:
-        """Of [P, d] vectors."""
+        """Return the rule bases of [P, d] vectors, rounded as in files, with the mirrored twins."""
         d, population, actions = len(self.slots), len(vectors), len(self.reach)
         x = vectors.reshape(population, actions, -1)
         split = self.drawn * (2 * d + 1)
@@ -93,7 +101,7 @@ class RuleForm(Form):
         )
 
     def encode(self, vectors: Floats) -> Policies:
-        """The numbers that `Fuzzy.numbers` gives, for all vectors at once."""
+        """Return the numbers that `Fuzzy.numbers` gives, for all vectors at once."""
         bases = self.rule_bases(vectors)
         rules = np.zeros((*bases.outputs.shape, 1 + 2 * self.features))
         rules[..., 0] = bases.outputs

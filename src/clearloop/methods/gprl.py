@@ -1,4 +1,4 @@
-"""GPRL: equations by genetic programming on the model (sec. 3.7 of the paper)."""
+"""GPRL finds equations by genetic programming on the model (sec. 3.7 of the paper)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +19,14 @@ from clearloop.search.gp.genome import GP, Genome
 
 @dataclass(frozen=True, kw_only=True)
 class GPRL(Method):
+    """Equations by genetic programming (sec. 3.7 of the paper).
+
+    Attributes:
+        functions: Names of the functions that equations may consist of.
+        gp: Settings of the genetic programming.
+        rounds: Samples and shares of the budget for each part of a round.
+    """
+
     name: ClassVar[str] = "gprl"
     title: ClassVar[str] = "GPRL"
     gives: ClassVar[str] = "equations"
@@ -28,23 +36,24 @@ class GPRL(Method):
     functions: tuple[str, ...] = (
         "add", "sub", "mul", "div", "min", "max", "abs", "tanh", "clip", "if", "lt", "gt", "and", "or",
     )  # fmt: skip
-    """what equations may be made of"""
     gp: GP = GP()
     rounds: Rounds = Rounds()
 
     def __post_init__(self) -> None:
         for name in self.functions:
             if name not in OPERATIONS:
-                raise ClearloopError(f"gprl: no function {quoted(name)}{did_you_mean(name, OPERATIONS)}")
+                raise ClearloopError(
+                    f"gprl: functions: there is no function {quoted(name)}{did_you_mean(name, OPERATIONS)}"
+                )
         if not any(OPERATIONS[name].kind == "number" and name != "if" for name in self.functions):
-            raise ClearloopError("gprl: functions: expected some that give numbers, such as add, mul")
+            raise ClearloopError("gprl: functions: expected functions that give numbers, such as add or mul")
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Evolving:
         return Evolving(problem, Equations(problem, self.functions), self.gp, self.rounds, rng=rng)
 
 
 class Equations(Formulas, Language):
-    """A formula for each action, over everything that a controller may see."""
+    """The grammar of formulas, one for each action, over everything that a controller may read."""
 
     def __init__(self, problem: Problem, functions: Sequence[str]) -> None:
         self.problem = problem
@@ -74,7 +83,7 @@ class Equations(Formulas, Language):
         yield list(range(len(genomes))), policies
 
     def _spans(self, genome: Genome) -> list[int]:
-        """Where the formula of each action starts, and the last one ends."""
+        """Return where the formula of each action starts, and where the last one ends."""
         starts = [start for start, _ in self.vocabulary.arguments(genome, len(genome.code) - 1)]
         return [*starts[::-1], len(genome.code) - 1]
 

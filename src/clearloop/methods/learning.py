@@ -1,4 +1,7 @@
-"""From a batch to a front of controllers: rounds of search until the budget is spent, then the judgement."""
+"""`learn` turns a batch into a front of controllers: it searches until the budget is spent, then judges.
+
+The judgement uses models and starts that the search never saw.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,89 +28,39 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# What searches minimise, and fronts are chosen by, with `value="batch"`: fitted Q evaluation.
-#
-# A search sees the fast one, linear in features that networks learned by evaluating a reference: LQR from the
-# same batch, or doing nothing where LQR finds no gains. The best of what it found are judged by the slow one,
-# with networks of their own for each.
-
-JUDGED = 8  # controllers, each of which takes as long as a thousand candidates of the search
-
-_Score = Callable[[Controller, Floats], Floats]
-"""[N] the penalties of a controller from starts [N, S]"""
-
-
-def batch_value(task: Task, batch: Batch, *, rng: np.random.Generator) -> LinearQ:
-    """For the search."""
-    return LinearQ.learn(task, batch, _reference(task, batch), rng=rng)
-
-
-def batch_score(task: Task, batch: Batch, *, rng: np.random.Generator) -> _Score:
-    """For the judgement; all have the same luck."""
-    seed = int(rng.integers(2**63))
-
-    def score(controller: Controller, starts: Floats) -> Floats:
-        luck = np.random.default_rng(seed)
-        value = fitted_q(controller, task, batch, starts=starts, approximator=NETWORK_SETTINGS, rng=luck)
-        return np.asarray(value.penalties.mean(axis=0))
-
-    return score
-
-
-def best_few(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Those that no simpler one beats, as the search saw them: the best of them."""
-    front: list[Candidate] = []
-    for one in sorted(candidates, key=lambda one: (one.controller.complexity, one.penalty)):
-        if not front or one.penalty < front[-1].penalty:
-            front.append(one)
-    return front[-JUDGED:]
-
-
-def _reference(task: Task, batch: Batch) -> Controller:
-    try:
-        return design(task, batch, LQR()).controller()
-    except ClearloopError:
-        return Equation(outputs=dict.fromkeys(task.action_names, "0"))
-
-
-# What a method found: a front from the simplest to the best, judged by models and starts it never saw.
-
-JUDGED_STARTS = 1024
-PLANNED_STARTS = 128  # the first of them, on one model: planners take a thousand times as long as others
-
-
 @dataclass(frozen=True)
 class Point:
-    """A controller of the front, and what it is expected to cost."""
+    """A controller of the front and its penalties."""
 
     controller: Controller
     judged: Evaluation
-    """by the judging members, or from the batch, on starts of their own: what the front was chosen by"""
+    """penalties that the front was chosen by: on the judging members or from the batch, on new starts"""
     model: Evaluation
-    """by the judging members on the scoring set: the promise"""
+    """penalties on the judging members from the starts of the scoring set: what the controller promises"""
     system: Evaluation | None
-    """by the plant on the scoring set; None where there is no plant"""
+    """penalties on the plant from the starts of the scoring set; None if the task has no plant"""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Points are sorted by complexity; each costs less, as judged, than all before it."""
+    """The front that a method found, sorted by complexity; each point is judged better than all before it."""
 
     method: str
+    """name of the method"""
     points: tuple[Point, ...]
     steps: int
     """steps of the model that the search took"""
     beside: tuple[Point, ...] = ()
-    """not of the front: to be compared with it, each with a name"""
+    """named controllers that are not part of the front but are compared with it"""
 
     @property
     def best(self) -> Controller:
-        """The one that is judged to cost least."""
+        """The controller with the lowest judged penalty."""
         return self.points[-1].controller
 
     @property
     def front(self) -> "pl.DataFrame":
-        """A row for each point, with the columns of `front.csv`."""
+        """The front as a table: a row for each point, with the columns of `front.csv`."""
         import polars as pl
 
         rows = [_row(self.method, number, point) for number, point in enumerate(self.points, 1)]
@@ -145,6 +98,118 @@ def _row(method: str, number: int, point: Point) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000_000}
+"""The named budgets, in steps of the model, so that they mean the same on every machine."""
+
+VALUES = ("model", "batch")
+"""Where penalties may come from."""
+
+_Watch = Callable[[Search, Problem], None]  # is called after every round
+
+
+def learn(
+    task: Task,
+    batch: Batch,
+    method: Method,
+    *,
+    rng: np.random.Generator,
+    budget: str | int = "standard",
+    track: Track = BEST,
+    value: str = "model",
+    surrogate: Surrogate | None = None,
+    watch: _Watch | None = None,
+    resume: State | None = None,
+    force: bool = False,
+) -> Result:
+    """Learn controllers for a task with one method, on a surrogate of the batch.
+
+    Args:
+        task: The task, which says what is rewarded and what fails.
+        batch: The logged episodes.
+        method: The method with its settings, such as `GPRL()`.
+        rng: The generator of all random numbers; equal generators give equal results.
+        budget: The steps of the model that the search may take, or the name of a usual budget.
+        track: The way in which the surrogate is learned.
+        value: Where the penalties come from that the search minimises and the front is chosen by: "model"
+            takes the penalties on the surrogate, "batch" takes those that fitted Q evaluation finds in the
+            batch alone; the front then still lists the penalties on the model.
+        surrogate: The model of the plant; None learns it from the batch.
+        watch: A function that is called after every round with the search and the problem.
+        resume: What `snapshot` returned in an earlier call of `watch`. If all other arguments are the same,
+            the result is the same as without the interruption.
+        force: Whether to search although the data, or the model learned from it, cannot support a controller.
+
+    Returns:
+        The front of controllers, from the simplest to the best, with their penalties.
+
+    Raises:
+        ClearloopError: The data or the model cannot support a controller, the method does not suit the task,
+            or an argument is wrong.
+    """
+    if value not in VALUES:
+        raise ClearloopError(f"value {value}: expected {' or '.join(VALUES)}")
+    model_rng, search_rng, judge_rng = streams(rng)
+    if surrogate is None:
+        surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
+        if not force and (reasons := examine(task, batch, surrogate).refusals):
+            raise refuse(f"task {task.name}", reasons)
+    with threadpool_limits(limits=1, user_api="blas"):  # more threads add up in another order
+        (value_rng,) = rng.spawn(1)
+        from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
+        problem = Problem(
+            task, batch, surrogate, budget=read_budget(budget), rng=search_rng, value=from_batch
+        )
+        search = method.begin(problem, rng=search_rng)
+        if resume is not None:
+            problem.spent = resume["spent"]
+            search.restore(resume["search"])
+        while not search.done and problem.spent < problem.budget:
+            search.advance()
+            if watch is not None:
+                watch(search, problem)
+        found, score = search.candidates(), None
+        if from_batch is not None:
+            found, score = best_few(found), batch_score(task, batch, rng=value_rng)
+        return judge(
+            method.name, found, task, batch, surrogate, steps=problem.spent, rng=judge_rng, score=score
+        )
+
+
+class Streams(NamedTuple):
+    """The generators that the three parts of `learn` draw from."""
+
+    model: np.random.Generator
+    search: np.random.Generator
+    judge: np.random.Generator
+
+
+def streams(rng: np.random.Generator) -> Streams:
+    """Spawn a generator for each part of `learn`."""
+    return Streams(*rng.spawn(3))
+
+
+def snapshot(search: Search, problem: Problem) -> State:
+    """Return the state of a search that `learn` can resume from."""
+    return {"spent": problem.spent, "search": search.state()}
+
+
+def read_budget(budget: str | int) -> int:
+    """Return a budget in steps of the model, which may be given by its name."""
+    if isinstance(budget, int):
+        return budget
+    if budget not in BUDGETS:
+        raise ClearloopError(f"budget {budget}: expected {', '.join(BUDGETS)}, or a number of model steps")
+    return BUDGETS[budget]
+
+
+# The judgement.
+
+JUDGED_STARTS = 1024
+PLANNED_STARTS = 128  # the first of them, on one member: planners take a thousand times as long as others
+
+_Score = Callable[[Controller, Floats], Floats]  # penalties [N] of a controller from starts [N, S]
+
+
 def judge(
     method: str,
     candidates: Sequence[Candidate],
@@ -156,9 +221,17 @@ def judge(
     rng: np.random.Generator,
     score: _Score | None = None,
 ) -> Result:
-    """Score candidates with the members that the search did not use, on new starts; drop the dominated.
+    """Score candidates on the judging members and new starts, and drop those that a simpler one beats.
 
-    With a `score`, that is used instead of the members.
+    Args:
+        method: The name of the method that found the candidates.
+        candidates: What the search found, in any order.
+        task: The task.
+        batch: The batch, which new starts are drawn from if the task does not say where it starts.
+        surrogate: The model; only members that the search did not use judge.
+        steps: Steps of the model that the search took, for the result.
+        rng: The generator that draws the starts.
+        score: A function that gives the penalties instead of the members, if any.
     """
     starts = Scenarios.drawn(task, batch, JUDGED_STARTS, rng)
     front: list[tuple[Controller, Evaluation]] = []
@@ -194,90 +267,47 @@ def judge(
 
 
 def _affordable(controller: Controller, surrogate: Surrogate) -> tuple[int, Sequence[int]]:
-    """How many starts to judge it from, and by which members."""
+    """Return the number of starts to judge a controller from, and the members to judge it with."""
     members = surrogate.judge_members
     return (PLANNED_STARTS, members[:1]) if controller.plans else (JUDGED_STARTS, members)
 
 
-BUDGETS = {"quick": 1_500_000_000, "standard": 6_000_000_000, "full": 45_000_000_000}
-"""In steps of the model, so that they mean the same on every machine."""
+# With `value="batch"`, fitted Q evaluation gives the penalties that the search minimises and the front is
+# chosen by. The search uses a fast one, which is linear in features that networks learned by evaluating a
+# reference controller: LQR from the same batch, or no action if LQR finds no gains. The best candidates are
+# then judged by the slow one, which trains networks for each of them.
 
-VALUES = ("model", "batch")
-
-_Watch = Callable[[Search, Problem], None]
-"""Called after every round."""
-
-
-def learn(
-    task: Task,
-    batch: Batch,
-    method: Method,
-    *,
-    rng: np.random.Generator,
-    budget: str | int = "standard",
-    track: Track = BEST,
-    value: str = "model",
-    surrogate: Surrogate | None = None,
-    watch: _Watch | None = None,
-    resume: State | None = None,
-    force: bool = False,
-) -> Result:
-    """Controllers for a task, found by one method on a surrogate of the batch; learned here if none is given.
-
-    `budget`: steps of the model, or the name of a usual amount. `value`: what is minimised and what the front
-    is chosen by: penalties on the "model", or those that fitted Q evaluation finds in the "batch" alone; the
-    model then only says what it thinks of the front. `resume`: what `snapshot` gave in an earlier call of
-    `watch`; with the same other arguments the result is the same as without the interruption. `force`: search
-    even if the data, or the model that is learned here, cannot support a controller, which is an error else.
-    """
-    if value not in VALUES:
-        raise ClearloopError(f"value {value}: expected {' or '.join(VALUES)}")
-    model_rng, search_rng, judge_rng = streams(rng)
-    if surrogate is None:
-        surrogate = Surrogate.fit(task, batch, track=track, rng=model_rng)
-        if not force and (reasons := examine(task, batch, surrogate).refusals):
-            raise refuse(f"task {task.name}", reasons)
-    with threadpool_limits(limits=1, user_api="blas"):  # more threads add up in another order
-        (value_rng,) = rng.spawn(1)
-        from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
-        problem = Problem(
-            task, batch, surrogate, budget=read_budget(budget), rng=search_rng, value=from_batch
-        )
-        search = method.begin(problem, rng=search_rng)
-        if resume is not None:
-            problem.spent = resume["spent"]
-            search.restore(resume["search"])
-        while not search.done and problem.spent < problem.budget:
-            search.advance()
-            if watch is not None:
-                watch(search, problem)
-        found, score = search.candidates(), None
-        if from_batch is not None:
-            found, score = best_few(found), batch_score(task, batch, rng=value_rng)
-        return judge(
-            method.name, found, task, batch, surrogate, steps=problem.spent, rng=judge_rng, score=score
-        )
+JUDGED = 8  # controllers, each of which takes as long as a thousand candidates of the search
 
 
-class Streams(NamedTuple):
-    model: np.random.Generator
-    search: np.random.Generator
-    judge: np.random.Generator
+def batch_value(task: Task, batch: Batch, *, rng: np.random.Generator) -> LinearQ:
+    """Return the fast fitted Q evaluation, for the search."""
+    return LinearQ.learn(task, batch, _reference(task, batch), rng=rng)
 
 
-def streams(rng: np.random.Generator) -> Streams:
-    """What the parts of `learn` draw from."""
-    return Streams(*rng.spawn(3))
+def batch_score(task: Task, batch: Batch, *, rng: np.random.Generator) -> _Score:
+    """Return the slow fitted Q evaluation, for the judgement, with the same seed for every controller."""
+    seed = int(rng.integers(2**63))
+
+    def score(controller: Controller, starts: Floats) -> Floats:
+        same = np.random.default_rng(seed)
+        value = fitted_q(controller, task, batch, starts=starts, approximator=NETWORK_SETTINGS, rng=same)
+        return np.asarray(value.penalties.mean(axis=0))
+
+    return score
 
 
-def snapshot(search: Search, problem: Problem) -> State:
-    """What `learn` can resume from."""
-    return {"spent": problem.spent, "search": search.state()}
+def best_few(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that no simpler one beats, by the search's penalties: at most the best few."""
+    front: list[Candidate] = []
+    for one in sorted(candidates, key=lambda one: (one.controller.complexity, one.penalty)):
+        if not front or one.penalty < front[-1].penalty:
+            front.append(one)
+    return front[-JUDGED:]
 
 
-def read_budget(budget: str | int) -> int:
-    if isinstance(budget, int):
-        return budget
-    if budget not in BUDGETS:
-        raise ClearloopError(f"budget {budget}: expected {', '.join(BUDGETS)}, or a number of model steps")
-    return BUDGETS[budget]
+def _reference(task: Task, batch: Batch) -> Controller:
+    try:
+        return design(task, batch, LQR()).controller()
+    except ClearloopError:
+        return Equation(outputs=dict.fromkeys(task.action_names, "0"))

@@ -1,10 +1,11 @@
-"""The linear plant of sec. 3.1, s′ = U s + V a, by least squares from a batch.
+"""The linear plant of sec. 3.1, s′ = U s + V a + c, is identified by least squares from a batch.
 
-States are deviations from their setpoints; a constant, c, is learned too, because a plant may rest at other
-places than 0 (a symmetric one does not). Steps that fail are left out: failure alters states as no linear
-plant does. Where the task has a history, the model looks back only as far as it helps. What comes from
-outside is not learned: it is taken to stay nearly as it is, so that controllers feed it forward, and to rest
-at its mean. What the log does not tell is an error, not a guess.
+States are deviations from their setpoints. The constant c is there because a plant may have its steady state
+elsewhere than at 0 (a symmetric plant has c = 0). Steps that fail are left out, because failure changes
+states as no linear plant does. If the task has a history, the model looks back only as far as it helps.
+External states are not learned: they are assumed to stay nearly as they are, so that controllers feed them
+forward, and to return to their means. If the log does not determine a number, this is an error; nothing is
+guessed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,27 +22,30 @@ from clearloop.expression import Variable, variables
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
-_COLLINEAR = 1e-6  # the least that states and actions may vary independently, as a share of the most
-TINY = 1e-9  # of usual sizes: rounding
+_COLLINEAR = 1e-6  # the smallest singular value of states and actions, as a share of the largest
+TINY = 1e-9  # share of usual sizes below which differences are rounding
 CERTAIN = 4.0  # standard errors that an effect must be away from 0
-HELPS = 0.95  # of the unexplained, what must at most be left of some state for a longer history
-HELD = 0.999  # of an external state's distance from its mean, what is left after a step
-FREE = 1e3  # how much rather other states and actions leave 0 at rest than process variables do
+HELPS = 0.95  # a longer history must reduce the residual of some state to this share
+HELD = 0.999  # share of an external state's distance from its mean that is left after a step
+FREE = 1e3  # the weight against deviations at rest of process variables, relative to other states and actions
 
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """S states, A actions, H rows of history. z: the window without the present actions."""
+    """A linear model of S states and A actions with H rows of history.
+
+    Its state z is the window of H rows without the present actions.
+    """
 
     task: Task
     history: int
-    """H, at most the task's"""
+    """H, at most the history of the task"""
     gains: Floats
     """[S, H (S + A)] from the window (states and actions of each lag, the present first) to the next state"""
     constant: Floats
-    """[S]"""
+    """[S] c"""
     residual: Floats
-    """[S] standard deviation of what is left unexplained"""
+    """[S] standard deviation of the prediction errors"""
     spread: Floats
     """[H (S + A)] standard error of each gain, for a residual of 1"""
     sizes: Floats
@@ -49,7 +53,7 @@ class LinearModel:
 
     @property
     def slopes(self) -> Floats:
-        """[S, H, S + A] the same, row by row"""
+        """[S, H, S + A] the gains, with an axis for the lag."""
         return self.gains.reshape(len(self.task.states), self.history, -1)
 
     @property
@@ -70,13 +74,13 @@ class LinearModel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """[n] of z, as formulas write them."""
+        """[n] the names of the entries of z, as formulas write them."""
         states = [(name, lag) for lag in range(self.history) for name in self.task.state_names]
         actions = [(name, lag) for lag in range(1, self.history) for name in self.task.action_names]
         return tuple(str(Variable(name, lag=lag or None)) for name, lag in (*states, *actions))
 
     def rest(self, wanted: Flags) -> tuple[Floats, Floats]:
-        """Deviations [S] and actions [A] at which it stays as it is, nearest to 0 in the `wanted` states."""
+        """Return the steady state nearest to 0 in the `wanted` states [S]: deviations [S] and actions [A]."""
         s, a = len(self.task.states), len(self.task.actions)
         static = self.slopes.sum(axis=1)
         scale = self.sizes * np.append(np.where(wanted, 1.0, FREE), np.full(a, FREE))
@@ -87,7 +91,11 @@ class LinearModel:
 
 
 def identify(task: Task, batch: Batch) -> LinearModel:
-    """Least squares, or an error that says what the batch does not tell."""
+    """Fit a linear model to a batch by least squares.
+
+    Raises:
+        UnsuitableError: The batch does not determine the model; the message says why and what to log.
+    """
     steps = _known_steps(task, batch)
     s, a = len(task.states), len(task.actions)
     window = steps.window.reshape(len(steps), task.history, s + a).copy()
@@ -104,7 +112,7 @@ def identify(task: Task, batch: Batch) -> LinearModel:
 
 
 def _known_steps(task: Task, batch: Batch) -> Steps:
-    """Those that do not fail; and, if they are enough, only those whose past was logged."""
+    """Return the steps that do not fail; if they are enough, only those whose whole window was logged."""
     steps, episodes = Steps.of(task, batch), batch.transitions().episode
     age = np.arange(len(steps)) - np.searchsorted(episodes, episodes)
     whole = ~steps.failing & (age >= task.history - 1)
@@ -113,7 +121,7 @@ def _known_steps(task: Task, batch: Batch) -> Steps:
 
 
 def _fit(task: Task, inputs: Floats, targets: Floats, history: int) -> LinearModel:
-    """Windows [n, H (S + A)] and next states [n, S], both as deviations."""
+    """Fit windows [n, H (S + A)] to next states [n, S], both as deviations from setpoints."""
     moved = not task.symmetric
     middle, aim = moved * inputs.mean(axis=0), moved * targets.mean(axis=0)
     x, y = inputs - middle, targets - aim
@@ -134,7 +142,7 @@ def _fit(task: Task, inputs: Floats, targets: Floats, history: int) -> LinearMod
 
 
 def _with_held(model: LinearModel, means: Floats, external: Ints) -> LinearModel:
-    """Nothing acts on the external states, which go back to their means, slowly."""
+    """Replace the rows of external states: nothing acts on them, and they return to their means slowly."""
     gains, constant = model.gains.copy(), model.constant.copy()
     gains[external] = 0.0
     gains[external, external] = HELD
@@ -143,18 +151,18 @@ def _with_held(model: LinearModel, means: Floats, external: Ints) -> LinearModel
 
 
 def _check_present(task: Task, present: Floats) -> None:
-    """[n, S + A]: enough steps, everything varies, and nothing only with the rest."""
+    """Check the present rows [n, S + A]: there are enough, all columns vary, and none follows the others."""
     unknown = task.history * present.shape[1] + 1
     if len(present) < unknown + 2:
         raise UnsuitableError(
-            f"batch: badly identified: {len(present)} steps that do not fail cannot tell the {unknown} "
-            "numbers of a linear model for each state: log more"
+            f"batch: badly identified: {len(present)} steps that do not fail are too few for the {unknown} "
+            "numbers that a linear model has for each state: log more steps"
         )
     names = task.scope.names
     for name, values in zip(names, present.T, strict=True):
         if not np.ptp(values):
             raise UnsuitableError(
-                f"batch: badly identified: {name} never changes, so nothing tells what it does: "
+                f"batch: badly identified: {name} never changes, so its effect is unknown: "
                 "log it while it varies, or leave it out of the task"
             )
     centred = present - present.mean(axis=0)
@@ -169,7 +177,7 @@ def _check_present(task: Task, present: Floats) -> None:
 
 
 def _check_effects(model: LinearModel) -> None:
-    """Every action must do something, now or after a few steps."""
+    """Check that every action has an effect, now or after a few steps."""
     s, a = len(model.task.states), len(model.task.actions)
     error = CERTAIN * model.residual[:, None] * model.spread
     floor = TINY * model.sizes[:s, None] / np.tile(model.sizes, model.history)
@@ -179,21 +187,20 @@ def _check_effects(model: LinearModel) -> None:
         if not effect:
             raise UnsuitableError(
                 f"batch: badly identified: no effect of {name} stands out from the noise: "
-                "log more steps, or larger changes of it"
+                f"log more steps, or larger changes of {name}"
             )
 
 
-# Which states a classical controller looks after: what sec. 3.2 of the paper calls process variables.
+# Process variables (sec. 3.2 of the paper) are the states that a classical controller controls.
 
-FOLLOWS = 0.9  # share of the variance of a state's changes that the state which is its rate explains
+FOLLOWS = 0.9  # share of the variance of a state's changes that another state must explain to be its rate
 
 
 def find_process_variables(task: Task, batch: Batch) -> tuple[str, ...]:
-    """The states that the reward reads or that have a setpoint; all, if nothing is known of either. Not those
-    that come from outside.
+    """Return the states that the reward reads or that have a setpoint; all states if there are none of these.
 
-    A state that is only the rate of change of another of them, as the batch shows, is not one: who looks
-    after a position looks after its speed.
+    External states are never among them. A state that is, by the batch, only the rate of change of another
+    one is left out: a loop that controls a position also controls its speed.
     """
     named = _goals(task) or set(task.state_names) - set(task.scope.external)
     steps = Steps.of(task, batch)
@@ -210,7 +217,7 @@ def _goals(task: Task) -> set[str]:
 
 
 def _is_rate(steps: Steps, state: int, other: int) -> bool:
-    """Whether the state's changes go with the mean of the other one, before and after the step."""
+    """Tell whether a state's changes follow the mean of the other state before and after the step."""
     change = steps.change[:, state]
     mean = (steps.window[:, other] + steps.next[:, other]) / 2
     if len(steps) < 3 or not np.ptp(change) or not np.ptp(mean):
@@ -221,13 +228,29 @@ def _is_rate(steps: Steps, state: int, other: int) -> bool:
 def pair_loops(
     model: LinearModel, wanted: Sequence[str], given: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
-    """Each process variable with the action that moves it most; an idle action with what it moves most."""
+    """Pair each process variable with the action that moves it most.
+
+    An action that is left over is paired with the process variable that it moves most.
+
+    Args:
+        model: The linear model, whose gains tell what moves what.
+        wanted: The process variables.
+        given: The pairs that the user gives, if any: for each action, the states that it controls.
+
+    Returns:
+        Pairs (state, action), sorted by action.
+
+    Raises:
+        ClearloopError: `given` names what is not there, or leaves out an action.
+    """
     task = model.task
     if given:
         check_names("pid.loops", given, "an action", task.action_names)
         for action in task.action_names:
             if not given.get(action):
-                raise ClearloopError(f"pid.loops: missing action '{action}': name the states it looks after")
+                raise ClearloopError(
+                    f"pid.loops: missing action '{action}': name the states that it controls"
+                )
             check_names(f"pid.loops.{action}", given[action], "a state", task.state_names)
         return [(state, action) for action, states in given.items() for state in dict.fromkeys(states)]
     s = len(task.states)

@@ -1,11 +1,12 @@
-"""The linear quadratic regulator (sec. 3.1 of the paper): a linear model of the batch, and its best gains.
+"""The linear quadratic regulator (LQR, sec. 3.1 of the paper) is designed for a linear model of the batch.
 
-LQR knows neither limits nor rewards: it weighs squared deviations Q and squared actions R. Weights that are
-not given follow one rule, in the units of the log. Every state and action is measured by the power of ten
-next to its size: the standard deviation in the batch, half of the start box if that is more, half the range
-of an action. In these, a process variable weighs 1 (`process_variables.py`: states that the reward reads or
-that have a setpoint, without their rates of change), any other state 0.1, and an action 10, because what it
-would ask for beyond the limits is not there. For the cart-pole this is Q = diag(1, 0.1, 1, 0.1), R = 0.1.
+LQR knows neither limits nor rewards: it weighs squared deviations by Q and squared actions by R. Weights that
+are not given follow one rule, in the units of the log. Every state and action is measured by the power of ten
+nearest to its size. The size of a state is its standard deviation in the batch, or half of the start box if
+that is more; the size of an action is half its range. In these units, a process variable weighs 1
+(`linear_model.py`: states that the reward reads or that have a setpoint, without their rates of change), any
+other state 0.1, and an action 10, because the plant does not get what LQR asks for beyond the limits. For the
+cart-pole this is Q = diag(1, 0.1, 1, 0.1), R = 0.1.
 """
 
 from dataclasses import dataclass, field
@@ -24,21 +25,29 @@ from clearloop.methods.method import Candidate, Column, Method, Problem, Search,
 from clearloop.numbers import significant
 from clearloop.task import Task
 
-_DIGITS = 6  # of a gain
-_NEGLIGIBLE = 0.01  # of an action's range: a constant that small is left out, and the controller is linear
-UNDAMPED = 1 - 1e-6  # modes beyond this do not come to rest by themselves
+_DIGITS = 6  # significant digits of a gain
+_NEGLIGIBLE = (
+    0.01  # share of an action's range: if no constant is larger, the controller has none and is linear
+)
+UNDAMPED = 1 - 1e-6  # modes whose eigenvalue is at least this large do not die out by themselves
 
 
 @dataclass(frozen=True, kw_only=True)
 class LQR(Method):
-    """Weights by name, in squared units of the log; those not given follow the rule."""
+    """The linear quadratic regulator (sec. 3.1 of the paper).
+
+    Weights are in inverse squared units of the log; those that are not given follow the rule of this module.
+
+    Attributes:
+        q: The weight of a state's squared deviation from its setpoint, by the name of the state.
+        r: The weight of a squared action, by the name of the action.
+        caution: The weight of an action at its limits, relative to a process variable at its usual size, for
+            actions that are not in `r`.
+    """
 
     q: dict[str, float] = field(default_factory=dict)
-    """weight of a state's squared deviation"""
     r: dict[str, float] = field(default_factory=dict)
-    """weight of a squared action"""
     caution: float = 10.0
-    """weight of an action at its limits against a process variable at its size, where r does not say"""
 
     name: ClassVar[str] = "lqr"
     title: ClassVar[str] = "LQR"
@@ -58,22 +67,25 @@ class LQR(Method):
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What was found, for the S states and A actions; z of `LinearModel` has n entries."""
+    """The gains for S states and A actions, with the model and weights behind them.
+
+    The state z of `LinearModel` has n entries.
+    """
 
     model: LinearModel
     q: Floats
-    """[S] weights of the present states; of the past nothing is asked"""
+    """[S] weights of the present states; past states have no weight"""
     r: Floats
-    """[A]"""
+    """[A] weights of the actions"""
     gain: Floats
     """[A, n] K of the law a = -K z, by the Riccati equation"""
     eigenvalues: NDArray[np.complex128]
-    """[n] complex, of the closed loop U - V K, the slowest first; all inside the unit circle"""
+    """[n] eigenvalues of the closed loop U - V K, the slowest first; all are inside the unit circle"""
     constant: Floats
-    """[A] what is added for the place of rest"""
+    """[A] constants of the law, which hold the plant in its steady state"""
 
     def controller(self) -> Controller:
-        """Linear; an equation where the plant rests at actions other than 0."""
+        """Return a linear controller, or an equation if the actions of the steady state are not 0."""
         task = self.model.task
         rows = {
             action: {
@@ -92,7 +104,7 @@ class Design:
 
     @property
     def law(self) -> Floats:
-        """[A, H, S + A] the action by the window, the present first; of the present actions nothing"""
+        """[A, H, S + A] the gains from the window to the action, the present first; 0 for present actions."""
         model = self.model
         s, a, h = len(model.task.states), len(model.task.actions), model.history
         law = np.zeros((a, h, s + a))
@@ -102,13 +114,18 @@ class Design:
 
     @property
     def title(self) -> str:
-        """One line, with the closed loop's eigenvalues as far as they fit."""
+        """The controller's name in one line, with as many eigenvalues of the closed loop as fit."""
         text = f"LQR; closed loop: {', '.join(map(_complex, self.eigenvalues))}"
         return text if len(text) <= 200 else text[:199] + "…"
 
 
 def design(task: Task, batch: Batch, settings: LQR) -> Design:
-    """Eqs. of sec. 3.1, from the batch alone."""
+    """Design a linear quadratic regulator from the batch alone, by the equations of sec. 3.1.
+
+    Raises:
+        UnsuitableError: The batch does not determine a linear model, an undamped mode cannot be controlled,
+            or the weights give no stable closed loop.
+    """
     check_names("lqr.q", settings.q, "a state", task.state_names)
     check_names("lqr.r", settings.r, "an action", task.action_names)
     wanted = find_process_variables(task, batch)
@@ -139,7 +156,7 @@ def _weights(model: LinearModel, wanted: tuple[str, ...], settings: LQR) -> tupl
 
 
 def _check_controllable(model: LinearModel) -> None:
-    """Every mode that does not die out is moved by an action, beyond doubt (Popov, Belevitch, Hautus)."""
+    """Check that an action clearly moves every mode that does not die out (Popov, Belevitch, Hautus)."""
     u, v = model.matrices
     s = len(model.task.states)
     doubt = model.spread[s : s + v.shape[1]]
@@ -152,7 +169,7 @@ def _check_controllable(model: LinearModel) -> None:
             names = [n for n, x in zip(model.task.state_names, shares, strict=True) if x > 0.5 * shares.max()]
             raise UnsuitableError(
                 f"lqr: uncontrollable: no action moves {' and '.join(names)}, which does not come to rest by "
-                "itself: add the action that does, or leave it out of the task"
+                "itself: add the action that moves it, or leave it out of the task"
             )
 
 
@@ -163,17 +180,19 @@ def _solve(u: Floats, v: Floats, q: Floats, r: Floats) -> tuple[Floats, NDArray[
         gain, _, eigenvalues = dlqr(u, v, q, r)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise UnsuitableError(
-            f"lqr: no gains for these weights: {error}: give others with q and r"
+            f"lqr: there are no gains for these weights: {error}: give other weights with q and r"
         ) from error
     eigenvalues = np.asarray(eigenvalues, np.complex128)
     eigenvalues = eigenvalues[np.lexsort([-eigenvalues.imag, -np.abs(eigenvalues)])]
     if np.abs(eigenvalues[0]) >= UNDAMPED:
-        raise UnsuitableError("lqr: with these weights it never comes to rest: give q to more states")
+        raise UnsuitableError(
+            "lqr: with these weights the closed loop never comes to rest: give weights q to more states"
+        )
     return np.asarray(gain), eigenvalues
 
 
 class LQRSearch(Search):
-    """Done after one round: the design, and what it costs on the model."""
+    """One round, which finds the penalty of the design on the model."""
 
     def __init__(self, problem: Problem, settings: LQR) -> None:
         self.problem = problem

@@ -1,13 +1,14 @@
-"""Neural fitted Q iteration (NFQ, sec. 3.3 of the paper; Riedmiller 2005).
+"""Neural fitted Q iteration (NFQ, sec. 3.3 of the paper; Riedmiller 2005) learns a network Q(s, a).
 
-Q is a network of state and action, fitted again and again to the right side of the Bellman equation, on the
-whole batch with Rprop. No iterate has to be better than the one before it: the paper compares the *last* one
-with the one that is *selected* on the surrogate.
+Q is fitted again and again, by Rprop on the whole batch, to the right side of the Bellman equation. An
+iterate need not be better than the one before it, so the paper compares the *last* one with the one that is
+*selected* on the surrogate.
 
-From Q = 0, the k-th iterate is the best return of k steps. What is fitted is its *share*: where Q stands
-between the worst logged reward for all k steps, 0, and the best one for all of them, 1. The network's output
-is that share's logit, so that the loss is a cross-entropy: among good actions, whose shares are close to 1,
-it tells differences that squared errors lose beside the abyss of failure; and no iterate can diverge.
+Starting at Q = 0, the k-th iterate is the best return of k steps. The network is fitted to its *share*, which
+is 0 if all k rewards are the worst of the log and 1 if all are the best. The network's output is the logit of
+this share, so that the loss is a cross-entropy. It resolves differences among good actions, whose shares are
+all close to 1, which squared errors would lose beside the large penalties of failure; and no iterate can
+diverge.
 """
 
 from dataclasses import dataclass
@@ -34,25 +35,28 @@ from clearloop.networks.network import ACTIVATION_FUNCTIONS
 from clearloop.surrogate.steps import Steps
 from clearloop.task.tables import Action, to_levels
 
-SCORED = 256
-"""Starts that each iterate is rolled out from, on all models of the search."""
-
-FINALISTS = 5
-"""The best iterates on the models of the search, among which those that judge select one."""
+SCORED = 256  # starts that each iterate is rolled out from, on all members of the search
+FINALISTS = 5  # best iterates on the members of the search, of which the judging members select one
 
 
 @dataclass(frozen=True, kw_only=True)
 class NFQ(Method):
+    """Neural fitted Q iteration (sec. 3.3 of the paper).
+
+    Attributes:
+        hidden: Tanh units of each hidden layer.
+        levels: Values of each action, from limit to limit, of which the controller takes the best.
+        iterations: Number of times that Q is fitted.
+        epochs: Epochs of Rprop for each fit.
+        decay: The weight of squared network weights in the loss; without it they grow from fit to fit, and Q
+            becomes ever steeper.
+    """
+
     hidden: tuple[int, ...] = (20, 20)
-    """tanh units of each hidden layer"""
     levels: int = 9
-    """values of each action, from limit to limit, among which the best is chosen"""
     iterations: int = 200
-    """how often Q is fitted"""
     epochs: int = 30
-    """of Rprop, for each fit"""
     decay: float = 1e-5
-    """what a squared weight costs; without it weights grow from fit to fit, and Q becomes ever steeper"""
 
     name: ClassVar[str] = "nfq"
     title: ClassVar[str] = "NFQ"
@@ -79,14 +83,16 @@ class NFQ(Method):
 
 
 class Iterate(NamedTuple):
+    """One fit of Q and the penalty of its greedy controller."""
+
     q: Network
-    """from standardised states and actions to the logit of Q's share"""
+    """network from standardised states and actions to the logit of Q's share"""
     penalty: float
-    """of the greedy controller, on the surrogate"""
+    """penalty of the greedy controller on the surrogate"""
 
 
 class NFQSearch(Search):
-    """One iterate in each round, rolled out on the surrogate."""
+    """A search that fits Q once in each round and rolls out the greedy controller on the surrogate."""
 
     def __init__(self, problem: Problem, settings: NFQ, rng: np.random.Generator) -> None:
         from clearloop.networks.rprop import first_network
@@ -95,8 +101,8 @@ class NFQSearch(Search):
         self.grid = [_grid(action, settings.levels) for action in problem.task.actions.values()]
         if (count := prod(map(len, self.grid))) > MOST_CHOICES:
             raise UnsuitableError(
-                f"nfq: levels = {settings.levels}: {count:,} combinations of actions, "
-                f"of which at most {MOST_CHOICES:,} can be compared"
+                f"nfq: levels = {settings.levels}: this gives {count:,} combinations of actions, but at most "
+                f"{MOST_CHOICES:,} can be compared: use fewer levels"
             )
         self.steps = _experience(problem)
         self.scaling = Scaling.of(self.steps.pairs)
@@ -106,7 +112,7 @@ class NFQSearch(Search):
         sizes = (self.scaling.mean.size, *settings.hidden, 1)
         self.last = Iterate(first_network(rng, sizes, "tanh"), np.inf)
         self.finalists: list[Iterate] = []
-        """from the best on"""
+        """the best iterates so far, the best first"""
         self.iteration = 0
 
     def advance(self) -> None:
@@ -120,9 +126,9 @@ class NFQSearch(Search):
         self.iteration += 1
 
     def _targets(self) -> Floats:
-        """[n] the share of r + γ max Q(s′, a′): a mean of k rewards, discounted.
+        """Return the shares [n] of r + γ max Q(s′, a′), each of which is a discounted mean of k rewards.
 
-        Where failure lasts, all that follow a failing step are the same.
+        If failure lasts, all rewards after a failing step equal its own.
         """
         discount, k = self.problem.task.discount, self.iteration + 1
         rest = discount * total_discount(discount, k - 1)
@@ -131,7 +137,7 @@ class NFQSearch(Search):
         return shares
 
     def _values_after(self) -> Floats:
-        """[n] the share of max Q(s′, a′) by the last iterate."""
+        """Return the shares [n] of max Q(s′, a′) by the last iterate."""
         from clearloop.networks.rprop import highest
 
         after = self.steps.after
@@ -140,7 +146,7 @@ class NFQSearch(Search):
         return ACTIVATION_FUNCTIONS["sigmoid"](highest(self.last.q, of_states.standardise(after), choices))
 
     def _fitted(self, targets: Floats) -> Network:
-        """From where Q is now."""
+        """Fit Q to the targets, starting with the weights of the last iterate."""
         from clearloop.networks.rprop import rprop
 
         inputs = self.scaling.standardise(self.steps.pairs)
@@ -173,7 +179,7 @@ class NFQSearch(Search):
         return self.finalists[0].penalty if self.finalists else np.inf
 
     def candidates(self) -> list[Candidate]:
-        """*selected*, which is to be chosen by the judges, and may be the last; and *last* itself."""
+        """Return the finalists and the last iterate, of which the judges select one, and *last* itself."""
         if not self.iteration:
             return []
         chosen = [*self.finalists, self.last]
@@ -194,7 +200,7 @@ class NFQSearch(Search):
 
 
 def _grid(action: Action, levels: int) -> Floats:
-    """From limit to limit; of an action that takes only some values, these, or as many of them."""
+    """Return values from limit to limit; if the action has steps, only values that it can take."""
     low, high = action.limits
     if action.count:
         levels = min(levels, action.count + 1)
@@ -203,7 +209,7 @@ def _grid(action: Action, levels: int) -> Floats:
 
 
 def _experience(problem: Problem) -> LoggedSteps:
-    """On the published track as in the paper, whose equation knows no failure that lasts."""
+    """Return the logged steps; on the published track, as in the paper, failure does not last."""
     task, track = problem.task, problem.surrogate.track
     steps = Steps.of(task, problem.batch)
     if task.symmetric and track.mirrored:

@@ -1,6 +1,6 @@
-"""PSONN: the weights of a network by particle swarms on the model (sec. 3.5 of the paper).
+"""PSONN finds the weights of a network by particle swarms on the model (sec. 3.5 of the paper).
 
-Where the task is symmetric, the network has no biases: with tanh everywhere it is then symmetric too.
+If the task is symmetric, the network has no biases: with tanh in every layer it is then symmetric too.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,18 @@ from clearloop.kernels.layout import NETWORK, TANH, Policies
 from clearloop.methods.method import Column, Method, Problem
 from clearloop.methods.swarm import Form, Stages, Swarming, short_decimals
 
-_WEIGHTS = 5.0
-"""How far from zero they may be, for features in their typical sizes."""
+_WEIGHTS = 5.0  # the largest size of a weight, for features in their typical sizes
 
 
 @dataclass(frozen=True, kw_only=True)
 class PSONN(Method):
+    """A neural network whose weights are found by particle swarms (sec. 3.5 of the paper).
+
+    Attributes:
+        hidden: Neurons of each hidden layer.
+        stages: Samples and shares of the budget for the swarm and the descents that follow it.
+    """
+
     name: ClassVar[str] = "psonn"
     title: ClassVar[str] = "PSONN"
     gives: ClassVar[str] = "network"
@@ -31,7 +37,6 @@ class PSONN(Method):
     effort: ClassVar[float] = 3.5
 
     hidden: tuple[int, ...] = (10,)
-    """neurons in each hidden layer"""
     stages: Stages = Stages()
 
     def __post_init__(self) -> None:
@@ -42,7 +47,7 @@ class PSONN(Method):
 
 
 class NetworkForm(Form):
-    """Vectors hold, layer by layer, the weights [inputs, outputs] and, where there are any, the biases."""
+    """Networks as vectors: layer by layer, the weights [inputs, outputs] and then the biases, if any."""
 
     def __init__(self, problem: Problem, hidden: tuple[int, ...]) -> None:
         super().__init__(problem)
@@ -52,7 +57,7 @@ class NetworkForm(Form):
         self.bounds = np.tile([-_WEIGHTS, _WEIGHTS], (count, 1))
 
     def layers(self, vectors: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Weights [P, inputs, outputs] and biases [P, outputs] of [P, d] vectors, as they stand in files."""
+        """Yield weights [P, inputs, outputs] and biases [P, outputs] of vectors [P, d], rounded."""
         rest, sizes = vectors, self.scales
         for n_in, n_out in pairwise(self.widths):
             flat, biases, rest = np.split(rest, [n_in * n_out, (n_in + self.biased) * n_out], axis=1)
@@ -64,7 +69,7 @@ class NetworkForm(Form):
             sizes = np.ones(n_out)
 
     def encode(self, vectors: Floats) -> Policies:
-        """The numbers that `NetworkController.numbers` gives, for all vectors at once."""
+        """Return the numbers that `NetworkController.numbers` gives, for all vectors at once."""
         parts = [array.reshape(len(vectors), -1) for layer in self.layers(vectors) for array in layer]
         numbers = np.concatenate([*parts, np.tile(self.reach, (len(vectors), 1))], axis=1)
         layers = len(self.widths) - 1

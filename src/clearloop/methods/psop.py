@@ -1,7 +1,7 @@
-"""Particle swarm optimisation policy (PSO-P, sec. 3.4 of the paper): a new plan at every step.
+"""The particle swarm optimisation policy (PSO-P, sec. 3.4 of the paper) makes a new plan at every step.
 
-Nothing is left to learn when the model is there: the controller is a search, which `evaluation/planning.py`
-does at every step. Its one round here tells what that costs on the model.
+Nothing is left to learn once there is a model: the controller is itself a search, which
+`evaluation/planning.py` runs at every step. The one round here finds its penalty on the model.
 """
 
 import math
@@ -18,25 +18,28 @@ from clearloop.evaluation.planning import pilot_of, with_model
 from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State
 from clearloop.task import Task
 
-RUN = ".."  # from where a run keeps its controllers
+RUN = ".."  # the run's folder, seen from the folder of its controllers
 
 
 @dataclass(frozen=True, kw_only=True)
 class PSOP(Method):
-    """Settings of the planner; the last one is of the trial."""
+    """A planner that searches the next actions on the model at every step (PSO-P, sec. 3.4 of the paper).
+
+    Attributes:
+        horizon: Steps that the planner looks ahead; None takes six tenths of the task's horizon.
+        hold: Steps for which a plan keeps an action; None takes a tenth of the planner's horizon.
+        particles: Plans that are tried in each round of the swarm.
+        rounds: Rounds of the swarm at every step.
+        members: Members of the surrogate whose mean penalty the plan minimises.
+        tried: Starts from which `learn` evaluates the planner.
+    """
 
     horizon: int | None = None
-    """steps that it looks ahead; none given: six tenths of the task's"""
     hold: int | None = None
-    """steps for which a plan keeps an action; none given: a tenth of the horizon"""
     particles: int = 128
-    """plans that are tried in each round"""
     rounds: int = 16
-    """of the swarm, for each step"""
     members: int = 1
-    """of the model, for whose mean it plans"""
     tried: int = 16
-    """starts of the trial"""
 
     name: ClassVar[str] = "pso-p"
     title: ClassVar[str] = "PSO-P"
@@ -55,6 +58,12 @@ class PSOP(Method):
         return PSOPSearch(problem, self, rng)
 
     def planner(self, task: Task, *, seed: int) -> Planner:
+        """Return the controller with these settings, which still needs a model to plan with.
+
+        Args:
+            task: The task that gives the horizon and the names of the actions.
+            seed: The seed of the random numbers that the planner draws.
+        """
         horizon = self.horizon or min(math.ceil(0.6 * task.horizon), MOST)
         return Planner(
             run=RUN,
@@ -69,7 +78,7 @@ class PSOP(Method):
 
 
 class PSOPSearch(Search):
-    """Done after one round: the planner, and what it costs on a model that it does not plan with."""
+    """One round, which evaluates the planner on a member of the surrogate that it does not plan with."""
 
     def __init__(self, problem: Problem, settings: PSOP, rng: np.random.Generator) -> None:
         self.problem, self.tried = problem, settings.tried

@@ -1,6 +1,6 @@
-"""The search that FPSRL and PSONN share: a swarm explores, and where it found something, descents go on.
+"""The search that FPSRL and PSONN share: a swarm explores, then descents start from the best places it found.
 
-The number of descents falls and the sample grows from stage to stage.
+From stage to stage there are fewer descents, on a larger sample.
 """
 
 from abc import ABC, abstractmethod
@@ -18,17 +18,20 @@ from clearloop.methods.method import Candidate, Problem, Search, State
 from clearloop.search.cma import CMA, Descent
 from clearloop.search.pso import PSO, Swarm
 
-_DIGITS = 4
-MOST_PARAMETERS = 2_000  # of a form: a descent's covariance has the square of that
+_DIGITS = 4  # significant digits of the parameters in files
+MOST_PARAMETERS = 2_000  # of a form: the covariance of a descent has the square of this many entries
 
 
 @dataclass(frozen=True)
 class SwarmStage:
+    """One stage of the descents."""
+
     until: float
-    """share of the budget at which it ends"""
+    """share of the budget at which the stage ends"""
     descents: int
-    """that are left"""
+    """number of descents that go on in it"""
     sample: Sample
+    """rollouts that a penalty is the mean of"""
 
     def __post_init__(self) -> None:
         check_range(self, "until", 0, 1)
@@ -37,14 +40,16 @@ class SwarmStage:
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """How the model's steps are spent."""
+    """The settings that say how the search spends the budget of model steps."""
 
     swarm: PSO = PSO(particles=100, reach=2)
+    """settings of the swarm"""
     explore: Sample = Sample(64, 1)
-    """what the swarm runs on"""
+    """rollouts that the swarm's penalties are means of"""
     explore_share: float = 0.2
-    """of the budget, for the swarm"""
+    """share of the budget for the swarm"""
     cma: CMA = CMA()
+    """settings of the descents"""
     descend: tuple[SwarmStage, ...] = (
         SwarmStage(0.45, 8, Sample(64, 1)),
         SwarmStage(0.65, 4, Sample(128, 1)),
@@ -54,33 +59,39 @@ class Stages:
 
     def __post_init__(self) -> None:
         if not self.descend:
-            raise ClearloopError("stages: descend: expected one or more")
+            raise ClearloopError("stages: descend: expected at least one stage")
         check_range(self, "explore", 1)
         check_range(self, "explore_share", 0, 1)
 
     def number(self, share: float) -> int:
-        """Of the stage when this share of the budget is spent; 0 is the swarm's."""
+        """Return the stage in which this share of the budget is spent; 0 is the swarm's."""
         ends = [self.explore_share, *(stage.until for stage in self.descend[:-1])]
         return sum(share >= end for end in ends)
 
 
 class Form(ABC):
-    """Controllers of one shape, as vectors of d parameters between bounds."""
+    """Controllers of one structure, written as vectors of d parameters between bounds."""
 
     bounds: Floats
-    """[d, 2]"""
+    """[d, 2] least and greatest value of each parameter"""
 
     def __init__(self, problem: Problem) -> None:
         self.task, self.features = problem.task, problem.features.count
         self.names = tuple(str(variable) for variable in problem.readable)
         self.slots = np.array([problem.features.slot(variable) for variable in problem.readable])
-        """[D] where what it reads stands among the engine's features"""
+        """[D] positions of the variables that it reads among the engine's features"""
         self.scales = problem.scales[self.slots]
         self.reach: Floats = np.abs(problem.task.action_limits).max(axis=1)
         """[A] the largest size of each action"""
 
     def population(self, kind: int, numbers: Floats, sizes: Sequence[int]) -> Policies:
-        """`numbers` [P, …] and `sizes` of a kind without programs."""
+        """Return P controllers of a kind without programs for the engine.
+
+        Args:
+            kind: The kind, a constant of `kernels/layout.py`.
+            numbers: [P, …] the parameters of each controller, in the order of `kernels/policies.py`.
+            sizes: The counts that say how `numbers` are to be read, the same for all controllers.
+        """
         return Policies(
             kind=kind,
             numbers=numbers.reshape(len(numbers), -1).astype(np.float32),
@@ -94,14 +105,16 @@ class Form(ABC):
 
     @abstractmethod
     def encode(self, vectors: Floats) -> Policies:
-        """[P, d] vectors as a population for the engine."""
+        """Return [P, d] vectors as a population for the engine."""
 
     @abstractmethod
     def controller(self, vector: Floats) -> Controller:
-        """One vector [d] as a file: the same numbers."""
+        """Return one vector [d] as a controller with the same numbers."""
 
 
 class Swarming(Search):
+    """A search with one hunt for each form; the hunts take turns."""
+
     def __init__(
         self, problem: Problem, forms: Sequence[Form], stages: Stages, *, rng: np.random.Generator
     ) -> None:
@@ -120,7 +133,7 @@ class Swarming(Search):
         return [candidate for hunt in self.hunts if hunt.spent for candidate in hunt.candidates()]
 
     def advance(self) -> None:
-        """The hunt goes on that has spent least for each of its parameters."""
+        """Advance the hunt that has spent the fewest steps for each of its parameters."""
         hunt = min(self.hunts, key=lambda hunt: hunt.spent / len(hunt.form.bounds))
         hunt.advance(self.problem, self.stages.number(self.problem.share))
 
@@ -138,8 +151,8 @@ class Hunt:
     def __init__(self, form: Form, stages: Stages, rng: np.random.Generator) -> None:
         if len(form.bounds) > MOST_PARAMETERS:
             raise UnsuitableError(
-                f"a controller of {len(form.bounds):,} parameters is too large to be searched,"
-                f" {MOST_PARAMETERS:,} are the most: take fewer rules or hidden units, or let it read less"
+                f"a controller with {len(form.bounds):,} parameters is too large for this search, which takes"
+                f" at most {MOST_PARAMETERS:,}: use fewer rules or hidden units, or a shorter history"
             )
         self.form, self.stages, self.rng = form, stages, rng
         self.stage, self.spent = 0, 0
@@ -148,14 +161,16 @@ class Hunt:
 
     @property
     def runs(self) -> Sequence[Swarm | Descent]:
-        """What goes on at present."""
+        """The descents, or the swarm while there are none."""
         return self.descents or [self.swarm]
 
     def candidates(self) -> list[Candidate]:
+        """Return the best controller of each run."""
         found = [run.best for run in self.runs]
         return [Candidate(self.form.controller(vector), cost) for vector, cost in found]
 
     def advance(self, problem: Problem, stage: int) -> None:
+        """Run one round in a stage: ask the swarm or the descents, and tell them the penalties."""
         before = problem.spent
         if stage > self.stage and self.spent:
             self._enter(problem, stage)
@@ -167,7 +182,7 @@ class Hunt:
         self.spent += problem.spent - before
 
     def _enter(self, problem: Problem, stage: int) -> None:
-        """By the sample of the new stage, the best of what was found go on."""
+        """Score what was found on the sample of the new stage, and go on with the best."""
         self.stage = stage
         descents = self.descents or [self._descent(start) for start in self.swarm.summits()]
         costs = self._penalties(problem, np.stack([descent.best[0] for descent in descents]))
@@ -184,9 +199,11 @@ class Hunt:
         return problem.penalties(self.form.encode(vectors), starts=sample.starts, members=sample.members)
 
     def state(self) -> State:
+        """Return what `restore` needs to go on from here."""
         return {"stage": self.stage, "spent": self.spent, "runs": [run.state() for run in self.runs]}
 
     def restore(self, state: State) -> None:
+        """Go on from what `state` gave."""
         self.stage, self.spent, runs = state["stage"], state["spent"], state["runs"]
         self.descents = [self._descent(run["best_position"]) for run in runs] if self.stage else []
         for run, part in zip(self.runs, runs, strict=True):
@@ -194,7 +211,7 @@ class Hunt:
 
 
 def short_decimals(values: Floats) -> Floats:
-    """To a few significant digits: the doubles nearest to short decimals."""
+    """Round to a few significant digits: the result are the doubles nearest to short decimals."""
     sizes = np.abs(values)
     places = _DIGITS - 1 - np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
     power = 10.0 ** np.abs(places)

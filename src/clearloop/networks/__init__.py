@@ -1,4 +1,4 @@
-"""Small networks: trained as an ensemble, lowered to plain arrays. Only `train` imports JAX."""
+"""Small networks are trained as an ensemble and returned as plain arrays. Only `train` imports JAX."""
 
 from clearloop.networks.network import (
     Activation,

@@ -1,4 +1,4 @@
-"""Gradient descent for many networks at once, in JAX; an epoch is one compiled function.
+"""Gradient descent trains many networks at once, in JAX; an epoch is one compiled function.
 
 Activations are [features, rows] with the rows contiguous, so that a layer is `w @ x`. On a CPU that is
 three times faster for networks of ten units than the customary [rows, features] and `x @ w.T`.
@@ -19,7 +19,7 @@ from clearloop.errors import ClearloopError
 from clearloop.networks.network import Activation, Loss, Progress, Scaling, Training
 
 Layers = tuple[tuple[jax.Array, jax.Array], ...]
-"""weights [outputs, inputs] and biases [outputs] of each layer; an ensemble's begin with the axes [M, T]"""
+"""Weights [outputs, inputs] and biases [outputs] of each layer; in an ensemble after the axes [M, T]."""
 
 _ACTIVATIONS: Final = {"relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
 
@@ -34,15 +34,15 @@ class TrainingRows(NamedTuple):
 
 
 class TrainingState(NamedTuple):
-    """An ensemble under way: M members for each of T targets."""
+    """The training of an ensemble under way: M members for each of T targets."""
 
     layers: Layers
     memory: Any
-    """the optimiser's"""
+    """state of the optimiser"""
     best: Layers
-    """the layers as they were when the held-out loss was smallest"""
+    """layers as they were when the held-out loss was smallest"""
     best_loss: jax.Array
-    """[M, T]"""
+    """[M, T] smallest held-out loss of each network"""
 
 
 def descend(
@@ -55,7 +55,23 @@ def descend(
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> tuple[Layers, Floats]:
-    """The layers that were best on the held-out data; training and held-out losses [epochs, 2, M, T]."""
+    """Train M networks for each of T targets.
+
+    Args:
+        data: Standardised inputs [features, rows] and targets [T, outputs, rows] to train on.
+        held_out: The same of the data that tells which epoch is best.
+        members: M, the number of networks for each target.
+        loss: The loss to minimise.
+        settings: The sizes of the networks and the settings of the descent.
+        rng: The source of first weights and of the order of rows.
+        progress: A function that is told of each epoch, if any.
+
+    Returns:
+        The layers that were best on the held-out data; and training and held-out losses [epochs, 2, M, T].
+
+    Raises:
+        ClearloopError: The training diverged.
+    """
     rows, judges = _rows(*data), _rows(*held_out)
     targets, outputs, n = rows.targets.shape
     ensemble = (members, targets)
@@ -70,7 +86,9 @@ def descend(
         if progress:
             progress((epoch + 1) / settings.epochs, float(np.mean(np.asarray(state.best_loss))))
     if not np.isfinite(np.asarray(state.best_loss)).all():
-        raise ClearloopError(f"training diverged: lower the learning rate of {settings.learning_rate}")
+        raise ClearloopError(
+            f"the training of networks diverged: lower the learning rate, which is {settings.learning_rate}"
+        )
     return state.best, losses
 
 
@@ -89,7 +107,7 @@ def _begin(
 
 
 def first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...]) -> Layers:
-    """Weights and biases uniform in ±1/√inputs.
+    """Draw weights and biases uniformly in ±1/√inputs.
 
     From He's larger weights without biases, cart-pole networks end with three to five times the error.
     """
@@ -101,9 +119,9 @@ def first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tup
 
 
 def minibatches(rng: np.random.Generator, ensemble: tuple[int, int], n: int, size: int) -> NDArray[np.int32]:
-    """[steps, M, T, size] the n rows in a random order for each network, without those that fill no batch.
+    """Return n rows in a random order for each network [steps, M, T, size]; an incomplete batch is left out.
 
-    Drawn with NumPy: JAX shuffles by sorting, which on a CPU takes longer than the descent itself.
+    NumPy draws them, because JAX shuffles by sorting, which on a CPU takes longer than the descent itself.
     """
     steps = n // size
     rows = np.broadcast_to(np.arange(n, dtype=np.int32), (*ensemble, n))
@@ -124,7 +142,7 @@ def _epoch(
     loss: Loss,
     settings: Training,
 ) -> tuple[TrainingState, jax.Array]:
-    """The state after one pass over the minibatches `order`; training and judges' losses [2, M, T]."""
+    """Return the state after one pass over the minibatches, and training and held-out losses [2, M, T]."""
     of_network = partial(_loss, loss=loss, settings=settings)
     optimiser = _optimiser(settings, steps=len(order))
 
@@ -132,7 +150,7 @@ def _epoch(
         inputs = jnp.moveaxis(rows.inputs[:, minibatch], 0, 2)
         targets = jnp.take_along_axis(rows.targets[None], minibatch[:, :, None], axis=3)
         losses = jax.vmap(jax.vmap(of_network))(layers, inputs, targets)
-        return losses.sum(), losses  # no loss depends on another network: the gradient of each is its own
+        return losses.sum(), losses  # no loss depends on another network, so each gradient is its own
 
     def step(carry: tuple[Layers, Any], minibatch: jax.Array) -> tuple[tuple[Layers, Any], jax.Array]:
         layers, memory = carry
@@ -147,7 +165,7 @@ def _epoch(
 
 
 def _loss(layers: Layers, inputs: jax.Array, targets: jax.Array, loss: Loss, settings: Training) -> jax.Array:
-    """The mean loss of one network over inputs [features, rows] and targets [outputs, rows]."""
+    """Return the mean loss of one network over inputs [features, rows] and targets [outputs, rows]."""
     outputs = network_outputs(layers, inputs, settings.activation)
     if loss == "classes":
         return -(targets * jax.nn.log_softmax(outputs, axis=0)).sum(axis=0).mean()
@@ -155,7 +173,7 @@ def _loss(layers: Layers, inputs: jax.Array, targets: jax.Array, loss: Loss, set
 
 
 def network_outputs(layers: Layers, x: jax.Array, activation: Activation) -> jax.Array:
-    """Outputs [outputs, rows] of one network for inputs [features, rows]."""
+    """Return the outputs [outputs, rows] of one network for inputs [features, rows]."""
     *hidden, (w_last, b_last) = layers
     for w, b in hidden:
         x = _ACTIVATIONS[activation](w @ x + b[:, None])
@@ -173,22 +191,26 @@ def _judge(state: TrainingState, layers: Layers, memory: Any, judged: jax.Array)
     return TrainingState(layers, memory, best, jnp.where(better, judged, state.best_loss))
 
 
-# Networks that are fitted to one set of targets after the other, each time from where they are, in JAX.
-#
-# Targets are shares, from 0 to 1, and so are the answers: the output is a sigmoid, its loss the cross-
-# entropy. With squared errors a small share weighs next to nothing, and over many fits its errors add up.
-
-
 class Refitting:
-    """M networks with one output, for data at `points` [n, columns], asked at `asked` [m, columns].
+    """Networks that are fitted to one set of targets after another, each time from their present weights.
 
-    `reads`: [M, columns] 0 for the columns that a network does not see, 1 for the others. Of the settings,
-    `epochs` are those of one fit, and the step size does not fall.
+    Targets are shares, from 0 to 1, and so are the predictions: the output is a sigmoid and the loss the
+    cross-entropy. With squared errors a small share would have hardly any weight, and over many fits its
+    errors would add up.
     """
 
     def __init__(
         self, points: Floats, asked: Floats, *, reads: Floats, settings: Training, rng: np.random.Generator
     ) -> None:
+        """Draw M networks with one output.
+
+        Args:
+            points: [n, columns] inputs to which the targets belong.
+            asked: [m, columns] inputs for which predictions are wanted.
+            reads: [M, columns] 1 for the columns that a network sees, 0 for the others.
+            settings: The sizes of the networks; `epochs` are those of one fit, and the step size is constant.
+            rng: The source of first weights and of the order of rows.
+        """
         self.scaling = Scaling.of(points)
         self.points, self.asked = self._inputs(points), self._inputs(asked)
         self.reads = jnp.asarray(reads[:, None, None, :], jnp.float32)
@@ -198,7 +220,7 @@ class Refitting:
         self.settings, self.rng = settings, rng
 
     def __call__(self, targets: Floats) -> Floats:
-        """Answers [M, m], after fitting the targets [n]."""
+        """Fit the targets [n], and return the predictions [M, m] at the inputs that are asked."""
         y, n = jnp.asarray(targets, jnp.float32), len(targets)
         for _ in range(self.settings.epochs):
             order = minibatches(self.rng, self.ensemble, n, min(n, self.settings.batch_size))[:, :, 0]
@@ -208,7 +230,7 @@ class Refitting:
         return np.asarray(_answers(self.layers, self.asked, self.reads, self.settings), np.float64)
 
     def features(self, rows: Floats) -> Floats:
-        """[m, M · units] what the last hidden layers make of rows [m, columns], as they are now."""
+        """Return the outputs [m, M · units] of the last hidden layers for rows [m, columns]."""
         found = _features(self.layers, self._inputs(rows), self.reads, self.settings)
         return np.asarray(found, np.float64)
 
@@ -226,7 +248,7 @@ def _sweep(
     reads: jax.Array,
     settings: Training,
 ) -> tuple[Layers, Any]:
-    """One pass over the minibatches `order` [steps, M, size]."""
+    """Make one pass over the minibatches `order` [steps, M, size]."""
     optimiser = optax.adam(settings.learning_rate)
 
     def loss(layers: Layers, rows: jax.Array) -> jax.Array:
@@ -269,6 +291,6 @@ def _features(layers: Layers, rows: jax.Array, reads: jax.Array, settings: Train
 
 
 def _seeing(layers: Layers, reads: jax.Array) -> Layers:
-    """[M] networks, without weights from columns that they do not see."""
+    """Return the M networks with zero weights for the columns that they do not see."""
     (w, b), *rest = ((w[:, 0], b[:, 0]) for w, b in layers)
     return ((w * reads[:, 0], b), *rest)

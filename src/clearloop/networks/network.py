@@ -1,4 +1,4 @@
-"""A feed-forward network as plain arrays: what training returns, what is saved, what the kernels run."""
+"""A feed-forward network is a few plain arrays, which training returns, files hold, and kernels run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,21 @@ from numpy.typing import ArrayLike
 from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
 
-# Standardisation: columns of mean 0 and deviation 1, which is what networks learn from best.
-
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """The mean and the standard deviation of each column."""
+    """The mean and the standard deviation of each column.
+
+    Networks learn best from standardised columns, which have mean 0 and standard deviation 1.
+    """
 
     mean: Floats
     scale: Floats
-    """0 marks a constant column: as an input it is ignored, as an output it is always its mean"""
+    """standard deviations; 0 marks a constant column: an input is ignored, an output is always its mean"""
 
     @classmethod
     def of(cls, rows: Floats) -> Self:
-        """The scaling of rows [n, columns]."""
+        """Return the scaling of rows [n, columns]."""
         mean, scale = rows.mean(axis=0), rows.std(axis=0)
         # The mean of equal numbers is off by rounding, so that their deviation is tiny but not 0.
         rounding = 1e-12 * np.abs(rows).max(axis=0)
@@ -32,6 +33,7 @@ class Scaling:
 
     @classmethod
     def none(cls, columns: int) -> Self:
+        """Return the scaling that changes nothing."""
         return cls(np.zeros(columns), np.ones(columns))
 
     @property
@@ -43,6 +45,7 @@ class Scaling:
         return Scaling(self.mean[columns], self.scale[columns])
 
     def standardise(self, rows: Floats) -> Floats:
+        """Return rows [n, columns] with mean 0 and standard deviation 1; constant columns become 0."""
         return (rows - self.mean) * self.inverse
 
 
@@ -57,7 +60,7 @@ ACTIVATION_FUNCTIONS: Final[dict[str, Callable[[Floats], Floats]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Dense layers: the activation after each hidden one, none after the last."""
+    """A network of dense layers, with the activation after each hidden layer and none after the last."""
 
     weights: tuple[Floats, ...]
     """[outputs, inputs] of each layer"""
@@ -77,7 +80,7 @@ class Network:
                 " each layer needs as many inputs as the one before has outputs, and a bias for each output"
             )
         if not all(np.isfinite(array).all() for array in (*self.weights, *self.biases)):
-            raise ClearloopError("network weights or biases hold NaN or infinity: train or enter them anew")
+            raise ClearloopError("network weights or biases hold NaN or infinity: train or enter them again")
 
     def _layers_fit(self) -> bool:
         dense = all(w.ndim == 2 and min(w.shape) > 0 for w in self.weights)
@@ -89,11 +92,11 @@ class Network:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Inputs, units of each hidden layer, outputs."""
+        """The numbers of inputs, of units in each hidden layer, and of outputs."""
         return (self.weights[0].shape[1], *(len(b) for b in self.biases))
 
     def __call__(self, inputs: ArrayLike) -> Floats:
-        """Outputs [n, outputs] for inputs [n, inputs], in double precision."""
+        """Return outputs [n, outputs] for inputs [n, inputs], in double precision."""
         x = np.asarray(inputs, dtype=np.float64)
         activate = ACTIVATION_FUNCTIONS[self.activation]
         for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
@@ -101,7 +104,7 @@ class Network:
         return x @ self.weights[-1].T + self.biases[-1]
 
     def with_scaling(self, inputs: Scaling, outputs: Scaling) -> "Network":
-        """The network between quantities in their own units, where this one is between standardised ones."""
+        """Return the network for quantities in their own units, if this one is for standardised ones."""
         weights, biases = list(self.weights), list(self.biases)
         weights[0] = weights[0] * inputs.inverse
         biases[0] = biases[0] - weights[0] @ inputs.mean
@@ -113,16 +116,22 @@ class Network:
         return f"Network({'-'.join(map(str, self.sizes))}, {self.activation})"
 
 
-# An ensemble as a few named arrays, as safetensors files hold them: the networks stacked, layer by layer.
+# Files hold an ensemble as a few named arrays, in which the networks are stacked layer by layer.
 
 Ensemble = tuple[tuple[Network, ...], ...]
-"""[members][targets]: networks of equal sizes"""
+"""Networks of equal sizes: [members][targets]."""
 
 
 def lower_layers(
     weights: Sequence[ArrayLike], biases: Sequence[ArrayLike], activation: Activation
 ) -> Ensemble:
-    """The networks of stacked layers: weights [members, targets, outputs, inputs], biases without inputs."""
+    """Return the networks of stacked layers.
+
+    Args:
+        weights: [members, targets, outputs, inputs] of each layer.
+        biases: [members, targets, outputs] of each layer.
+        activation: The activation of the hidden layers.
+    """
     weights, biases = ([np.asarray(a, dtype=np.float64) for a in layers] for layers in (weights, biases))
     members, targets = weights[0].shape[:2]
     return tuple(
@@ -135,7 +144,11 @@ def lower_layers(
 
 
 def pack_networks(networks: Ensemble, name: str) -> dict[str, Floats]:
-    """Arrays `name.weights.0` [members, targets, outputs, inputs], `name.biases.0`, and so on by layer."""
+    """Stack networks as arrays `name.weights.0` [members, targets, outputs, inputs], `name.biases.0`, ….
+
+    Raises:
+        ValueError: The networks have different sizes.
+    """
     shapes = {network.sizes for member in networks for network in member}
     if len(shapes) != 1:
         raise ValueError(f"only networks of equal sizes can be stacked, not {sorted(shapes)}")
@@ -147,12 +160,16 @@ def pack_networks(networks: Ensemble, name: str) -> dict[str, Floats]:
 
 
 def unpack_networks(arrays: Mapping[str, Floats], name: str, activation: Activation) -> Ensemble:
-    """The networks that `pack` stored under this name."""
+    """Return the networks that `pack_networks` stored under this name.
+
+    Raises:
+        ClearloopError: The arrays are not there, or do not fit together.
+    """
     weights = _layers(arrays, f"{name}.weights", dimensions=4)
     biases = _layers(arrays, f"{name}.biases", dimensions=3)
     if len({array.shape[:2] for array in weights + biases}) != 1:
         raise ClearloopError(
-            f"the layers of {name!r} hold different numbers of networks: train and save anew"
+            f"the layers of {name!r} hold different numbers of networks: train and save them again"
         )
     return lower_layers(weights, biases, activation)
 
@@ -163,28 +180,26 @@ def _layers(arrays: Mapping[str, Floats], name: str, dimensions: int) -> list[Fl
         layers.append(array)
     if not layers:
         raise ClearloopError(
-            f"no array {name}.0 with {dimensions} dimensions: not a file of networks, or damaged"
+            f"there is no array {name}.0 with {dimensions} dimensions: the file is damaged or has no networks"
         )
     return layers
 
 
-# What training is told, and whom it tells.
-
 Loss = Literal["squared", "classes"]
-"""squared error, or the cross-entropy of a softmax over the outputs"""
+"""The squared error, or the cross-entropy of a softmax over the outputs."""
 
 Progress = Callable[[float, float], None]
-"""is told the share of the work that is done, and the mean of the networks' best held-out losses so far"""
+"""A function that is told the share of the work that is done, and the mean of the best held-out losses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Adam on shuffled minibatches, its step size falling to 0 by a cosine."""
+    """The settings of a training by Adam on shuffled minibatches, whose step size falls to 0 by a cosine."""
 
     hidden: tuple[int, ...] = (10, 10, 10)
-    """units of each hidden layer; this and relu: the paper, sec. 4.2"""
+    """units of each hidden layer; the default, with relu, is that of the paper, sec. 4.2"""
     activation: Activation = "relu"
-    """of the hidden layers"""
+    """activation of the hidden layers"""
     epochs: int = 200
     """passes over the data"""
     batch_size: int = 128

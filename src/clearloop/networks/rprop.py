@@ -1,7 +1,7 @@
-"""Rprop (Riedmiller and Braun 1993): descent by the signs of the gradient over the whole batch, in JAX.
+"""Rprop (Riedmiller and Braun 1993) descends by the signs of the gradient over the whole batch, in JAX.
 
-Every weight has a step size of its own: it grows while the sign of its gradient stays, and shrinks when it
-changes; then the weight waits for one epoch (the variant called iRprop-).
+Every weight has a step size of its own, which grows while the sign of its gradient stays the same and shrinks
+when it changes; then the weight waits for one epoch (the variant called iRprop-).
 
 `optax.rprop` 0.2.8 is not used, because it applies each update one epoch late: its first update is 0, and
 each later one belongs to the gradient before (github.com/google-deepmind/optax/pull/1725). Step sizes and
@@ -21,25 +21,33 @@ from clearloop.networks.descent import Layers, network_outputs
 from clearloop.networks.network import Activation, Network
 
 RpropLoss = Literal["squared", "shares"]
-"""squared error; or, for targets from 0 to 1, the cross-entropy of the sigmoid of the outputs"""
+"""The squared error; or, for targets from 0 to 1, the cross-entropy of the sigmoid of the outputs."""
 
 GROWTH, SHRINKAGE = 1.2, 0.5
 _SMALLEST, _LARGEST = 1e-6, 50.0
 
 
 class _Course(NamedTuple):
-    """Every field has the shape of the layers."""
+    """The state of a descent; every field has the shape of the layers."""
 
     layers: Layers
     gradient: Layers
-    """of the last epoch, 0 where its sign had changed"""
+    """gradient of the last epoch; 0 where its sign had changed"""
     step: Layers
+    """step size of each weight"""
 
 
 def first_network(
     rng: np.random.Generator, sizes: tuple[int, ...], activation: Activation, reach: float = 0.5
 ) -> Network:
-    """Of inputs, hidden units and outputs; weights and biases uniform in ± reach (Riedmiller 2005)."""
+    """Draw a network with weights and biases uniform in ± reach (Riedmiller 2005).
+
+    Args:
+        rng: The source of the weights.
+        sizes: The numbers of inputs, of units in each hidden layer, and of outputs.
+        activation: The activation of the hidden layers.
+        reach: The largest size of a weight.
+    """
     pairs = list(pairwise(sizes))
     weights = tuple(rng.uniform(-reach, reach, (n_out, n_in)) for n_in, n_out in pairs)
     return Network(weights, tuple(rng.uniform(-reach, reach, n_out) for _, n_out in pairs), activation)
@@ -55,9 +63,19 @@ def rprop(
     decay: float = 0.0,
     first_step: float = 0.01,
 ) -> tuple[Network, float]:
-    """The network after some epochs on inputs [n, features] and targets [n, outputs], in single precision.
+    """Train a network on the whole batch, in single precision.
 
-    And the mean loss, as it was before the last epoch; in it `decay` times the sum of all squared weights.
+    Args:
+        network: The network to begin with.
+        inputs: [n, features] inputs.
+        targets: [n, outputs] targets.
+        epochs: The number of steps.
+        loss: The loss to minimise.
+        decay: The weight of the sum of all squared weights in the loss.
+        first_step: The first step size of every weight.
+
+    Returns:
+        The trained network, and the mean loss before the last epoch.
     """
     layers = cast(
         Layers,
@@ -73,7 +91,7 @@ def rprop(
 
 
 def highest(network: Network, inputs: Floats, choices: Floats) -> Floats:
-    """[n] the highest first output for inputs [n, features] joined with any of the choices [K, A]."""
+    """Return the highest first output [n] for inputs [n, features] joined with any of the choices [K, A]."""
     layers = tuple((_single(w), _single(b)) for w, b in zip(network.weights, network.biases, strict=True))
     found = _highest(layers, _single(inputs.T), _single(choices), network.activation)
     return np.asarray(found, np.float64)
@@ -115,8 +133,8 @@ def _descend(
 def _move(
     weight: jax.Array, before: jax.Array, step: jax.Array, gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The weight, what the next epoch compares its gradient with, and the step size."""
-    product = jnp.sign(before) * gradient  # of two small gradients it would be 0
+    """Return the weight, the gradient that the next epoch compares with, and the step size."""
+    product = jnp.sign(before) * gradient  # the product of two small gradients could round to 0
     grown, shrunk = jnp.minimum(step * GROWTH, _LARGEST), jnp.maximum(step * SHRINKAGE, _SMALLEST)
     step = jnp.where(product > 0, grown, jnp.where(product < 0, shrunk, step))
     gradient = jnp.where(product < 0, 0.0, gradient)

@@ -1,4 +1,4 @@
-"""Training an ensemble: standardise, descend, take the best on held-out data, fold the scaling back in."""
+"""`train` fits an ensemble to standardised data and returns networks in the units of the data."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from clearloop.networks.network import Ensemble, Loss, Progress, Scaling, Traini
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """Networks, and how their losses fell.
+    """Trained networks and the course of their losses.
 
-    Squared errors are relative to the variance of the target in the training data: the loss reads as 1 − R².
+    Squared errors are relative to the variance of the target in the training data, so the loss is 1 − R².
     """
 
     networks: Ensemble
@@ -42,10 +42,21 @@ def train(
     loss: Loss = "squared",
     progress: Progress | None = None,
 ) -> Trained:
-    """Train `members` networks for each of T targets, all at once, each from its own start, in its own order.
+    """Train networks for each of T targets, all at once; each has its own first weights and order of rows.
 
-    Inputs are [n, features], targets [T, n, outputs]. For classes the targets are one-hot, and the largest
-    output of a network tells the class.
+    Args:
+        inputs: [n, features] inputs.
+        targets: [T, n, outputs] targets; for classes they are one-hot, and the largest output tells the
+            class.
+        held_out: Inputs and targets of the data that tells which epoch is best.
+        settings: The sizes of the networks and the settings of the descent.
+        rng: The source of first weights and of the order of rows.
+        members: The number of networks for each target.
+        loss: The loss to minimise.
+        progress: A function that is told of each epoch, if any.
+
+    Raises:
+        ClearloopError: There are no rows, they are not finite, or the training diverged.
     """
     from clearloop.networks.descent import descend  # imports JAX, which takes half a second
 
@@ -76,7 +87,7 @@ def train(
 def _standardised(
     inputs: Floats, targets: Floats, of_inputs: Scaling, of_targets: list[Scaling]
 ) -> tuple[Floats, Floats]:
-    """Inputs [features, n] and targets [T, outputs, n]."""
+    """Return standardised inputs [features, n] and targets [T, outputs, n]."""
     y = [scaling.standardise(t).T for scaling, t in zip(of_targets, targets, strict=True)]
     return of_inputs.standardise(inputs).T, np.stack(y)
 
@@ -87,12 +98,12 @@ def _check(name: str, inputs: Floats, targets: Floats, loss: Loss) -> None:
             f"{name} inputs {inputs.shape} must be [n, features], targets {targets.shape} [T, n, outputs]"
         )
     if len(inputs) == 0:
-        raise ClearloopError(f"there are no {name} rows: more episodes are needed")
+        raise ClearloopError(f"there are no {name} rows: log more episodes")
     finite = np.isfinite(inputs).all(axis=1) & np.isfinite(targets).all(axis=(0, 2))
     if not finite.all():
         bad = np.flatnonzero(~finite)
         raise ClearloopError(
-            f"{bad.size} {name} rows hold NaN or infinity, the first is row {bad[0]}: leave them out"
+            f"{bad.size} {name} rows hold NaN or infinity, the first of them is row {bad[0]}: leave them out"
         )
     if loss == "classes" and not np.allclose(targets.sum(axis=2), 1.0):
         raise ValueError(f"the {name} targets of classes are not one-hot")

@@ -1,1 +1,1 @@
-"""Ask/tell searches over vectors and over programs. They know nothing of plants."""
+"""Ask/tell searches over vectors and over programs, which know nothing of plants."""

@@ -1,4 +1,4 @@
-"""CMA-ES: candidates from a normal distribution that learns the shape of the landscape.
+"""CMA-ES draws candidates from a normal distribution that learns the shape of the cost function.
 
 Equation numbers are those of Hansen (2016), "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772. The
 root of the covariance is its Cholesky factor, and no product here is left to a linear algebra library, whose
@@ -13,7 +13,7 @@ import numpy as np
 from clearloop.arrays import Floats
 from clearloop.errors import check_range
 
-FLATTEST = 1e-14  # of the covariance's diagonal: what lies in a wall would shrink to nothing
+FLATTEST = 1e-14  # the least variance: a parameter that stays at its bound would have none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class CMA:
     """Settings of a descent."""
 
     candidates: int = 50
-    """in every generation"""
+    """number of candidates in every generation"""
     spread: float = 0.1
     """standard deviation of the first generation, as a share of each parameter's range"""
 
@@ -31,23 +31,26 @@ class CMA:
 
 
 class Rates(NamedTuple):
-    """How fast a descent learns: Eqs. (49) and (55) to (58), with no weight for the worse half."""
+    """The learning rates of a descent: Eqs. (49) and (55) to (58), with no weight for the worse half."""
 
     weights: Floats
-    """[candidates] of the steps from the mean, from the best to the worst"""
+    """[candidates] weights of the steps from the mean, from the best candidate to the worst"""
     mass: float
-    """as many steps of equal weight would count the same"""
+    """μ_eff: the number of steps with equal weights that would count the same"""
     path: float
+    """rate of the path"""
     sigma_path: float
+    """rate of the path that controls sigma"""
     damping: float
-    """of changes of sigma"""
+    """damping of the changes of sigma"""
     rank_one: float
-    """of the covariance, towards the path"""
+    """rate of the covariance, towards the path"""
     rank_mu: float
-    """of the covariance, towards the steps"""
+    """rate of the covariance, towards the steps"""
 
     @classmethod
     def usual(cls, candidates: int, d: int) -> "Rates":
+        """Return the rates that the tutorial recommends for d parameters."""
         good = np.maximum(np.log((candidates + 1) / 2) - np.log(np.arange(candidates) + 1), 0)
         weights = good / good.sum()
         mass = float(1 / np.sum(weights**2))
@@ -65,35 +68,42 @@ class Rates(NamedTuple):
 
 
 class Descent:
-    """Candidates in a box. `ask`, run what it gives, `tell` what it cost, and again."""
+    """A CMA-ES within bounds: `ask` for candidates, evaluate them, `tell` their costs, and repeat."""
 
     def __init__(self, bounds: Floats, start: Floats, settings: CMA, *, rng: np.random.Generator) -> None:
-        """`bounds` [d, 2]: the lowest and highest value of each parameter; `start` [d]: the first mean."""
+        """Begin at a point.
+
+        Args:
+            bounds: [d, 2] the lowest and the highest value of each parameter.
+            start: [d] the first mean.
+            settings: The number of candidates and their first spread.
+            rng: The source of all random numbers.
+        """
         self.bounds, self.rng = np.asarray(bounds, np.float64), rng
         (low, high), d = self.bounds.T, len(self.bounds)
         self.rates = Rates.usual(settings.candidates, d)
         self.best_position, self.best_cost = np.array(start, np.float64), np.inf
         self.mean: Floats = (self.best_position - low) / (high - low)
-        """[d] in the unit box, like all that follows"""
+        """[d] mean of the candidates, in the unit box, like all that follows"""
         self.sigma = settings.spread
         self.covariance: Floats = np.eye(d)
-        """of the candidates, in sigmas"""
+        """[d, d] covariance of the candidates, in units of sigma²"""
         self.path: Floats = np.zeros(d)
-        """where the mean has been going, in sigmas"""
+        """[d] sum of recent steps of the mean, in units of sigma"""
         self.sigma_path: Floats = np.zeros(d)
-        """the same in a round landscape: long where steps agree, short where they cancel out"""
+        """[d] the same with the covariance removed: long if steps agree, short if they cancel out"""
         self.generation = 0
         self.asked: Floats = np.zeros((settings.candidates, d))
         self._root = root(self.covariance)
 
     def ask(self) -> Floats:
-        """[candidates, d] to be evaluated; what would be outside the box is moved to its wall."""
+        """Return [candidates, d] to be evaluated; candidates outside the bounds are moved onto them."""
         steps = np.einsum("ij,kj->ki", self._root, self.rng.standard_normal(self.asked.shape))
         self.asked = np.clip(self.mean + self.sigma * steps, 0.0, 1.0)
         return self._in_bounds(self.asked)
 
     def tell(self, costs: Floats) -> None:
-        """[candidates] what they cost. What is not a number costs infinitely much."""
+        """Take the costs [candidates] of what was asked, and move on. NaN counts as infinite."""
         order = np.argsort(costs, kind="stable")  # NaN comes last
         if costs[order[0]] < self.best_cost:
             self.best_position = self._in_bounds(self.asked[order[0]])
@@ -105,7 +115,7 @@ class Descent:
         self._adapt(steps, step)
 
     def revalue(self, cost: float) -> None:
-        """What the best position costs by a measure that is new from now on."""
+        """Set the cost of the best position, when the costs are measured in a new way from now on."""
         self.best_cost = np.inf if np.isnan(cost) else cost
 
     @property
@@ -136,11 +146,11 @@ class Descent:
         return inside
 
     def state(self) -> dict[str, Any]:
-        """Everything that changes, as plain data: arrays, numbers, and the generator's state."""
+        """Return everything that changes, as plain data: arrays, numbers, and the generator's state."""
         return {name: getattr(self, name) for name in _CHANGING} | {"rng": self.rng.bit_generator.state}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on, to the bit, where the state was taken."""
+        """Go on exactly where the state was taken."""
         for name in _CHANGING:
             setattr(self, name, state[name])
         self.rng.bit_generator.state = state["rng"]
@@ -153,7 +163,7 @@ _CHANGING = (
 
 
 def root(matrix: Floats) -> Floats:
-    """The lower triangle L with L Lᵀ = matrix, nearly."""
+    """Return the lower triangle L with L Lᵀ = matrix, up to `FLATTEST`."""
     lower: Floats = matrix + FLATTEST * np.eye(len(matrix))
     for k in range(len(lower)):
         lower[k:, k] /= np.sqrt(max(lower[k, k], FLATTEST))
@@ -162,7 +172,7 @@ def root(matrix: Floats) -> Floats:
 
 
 def solved(lower: Floats, right: Floats) -> Floats:
-    """The x with L x = right."""
+    """Return the x with L x = right."""
     x = right.copy()
     for k in range(len(x)):
         x[k] /= lower[k, k]

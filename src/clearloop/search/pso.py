@@ -1,4 +1,4 @@
-"""Particle swarm optimisation (Kennedy and Eberhart 1995): one swarm, or many of them side by side."""
+"""Particle swarm optimisation (Kennedy and Eberhart 1995) with one swarm, or with many side by side."""
 
 from dataclasses import dataclass
 from types import EllipsisType
@@ -10,7 +10,7 @@ from clearloop.arrays import Floats, Ints
 from clearloop.errors import check_range
 
 Some = Ints | EllipsisType
-"""the numbers of some of the swarms that search side by side, or all of them"""
+"""The indices of some of the swarms that search side by side, or `...` for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,13 +18,15 @@ class PSO:
     """Settings of a swarm; the factors are those of Clerc and Kennedy (2002)."""
 
     particles: int = 100
+    """number of particles"""
     inertia: float = 0.72981
+    """share of its velocity that a particle keeps"""
     cognitive: float = 1.49618
     """pull towards a particle's own best position"""
     social: float = 1.49618
     """pull towards the best position of its neighbourhood"""
     neighbourhood: Literal["ring", "global"] = "ring"
-    """a ring spreads news slowly, which keeps the swarm apart for longer"""
+    """particles that inform each other; in a ring news spreads slowly, so that the swarm explores longer"""
     reach: int = 1
     """neighbours on each side in a ring"""
     fastest: float = 0.5
@@ -37,10 +39,10 @@ class PSO:
 
 
 class Swarm:
-    """Particles in a box. `ask`, run what it gives, `tell` what it cost, and again.
+    """A swarm within bounds: `ask` for positions, evaluate them, `tell` their costs, and repeat.
 
     One swarm has arrays [particles, d]. Many swarms can search side by side in arrays [particles, swarms, d];
-    they share the random numbers, so that what one of them finds does not depend on the others beside it.
+    they share the random numbers, so that the result of a swarm does not depend on the swarms beside it.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Swarm:
             settings: The number of particles and the factors of their moves.
             rng: The source of all random numbers of the swarm.
             begin: Positions and velocities to begin with, [particles, d] of one swarm or
-                [particles, swarms, d] of many; if not given, one swarm that begins anywhere in the box.
+                [particles, swarms, d] of many; if not given, one swarm begins anywhere within the bounds.
         """
         self.bounds = np.asarray(bounds, np.float64)
         self.settings = settings
@@ -67,9 +69,9 @@ class Swarm:
         self.positions: Floats = positions
         self.velocities: Floats = velocities
         self.best_positions: Floats = positions.copy()
-        """[particles, …, d] the best that each particle has seen"""
+        """[particles, …, d] best position of each particle"""
         self.best_costs: Floats = np.full(positions.shape[:-1], np.inf)
-        """[particles, …]"""
+        """[particles, …] their costs"""
 
     def _anywhere(self) -> tuple[Floats, Floats]:
         low, high = self.bounds.T
@@ -78,11 +80,11 @@ class Swarm:
         return positions, self.rng.uniform(-1, 1, shape) * self.settings.fastest * (high - low)
 
     def ask(self, swarms: Some = ...) -> Floats:
-        """[particles, …, d] to be evaluated; of some swarms, or of all."""
+        """Return the positions [particles, …, d] of some swarms, or of all, to be evaluated."""
         return self.positions[:, swarms].copy()
 
     def tell(self, costs: Floats, swarms: Some = ...) -> None:
-        """[particles, …] what they cost; then these swarms move. NaN costs infinitely much."""
+        """Take the costs [particles, …] of the positions, and move these swarms. NaN counts as infinite."""
         costs = np.where(np.isnan(costs), np.inf, costs)
         best = self.best_costs[:, swarms]
         better = costs < best
@@ -99,12 +101,12 @@ class Swarm:
         return self.best_positions[leader].copy(), float(self.best_costs[leader])
 
     def summits(self) -> Floats:
-        """[n, d] the best positions of one swarm that no neighbour's is better than, the best first."""
+        """Return the positions [n, d] of one swarm that are the best of their neighbourhood, best first."""
         leading = np.flatnonzero(self.best_costs == self.best_costs[self.leaders()])
         return self.best_positions[leading[np.argsort(self.best_costs[leading], kind="stable")]]
 
     def ranked(self) -> Floats:
-        """[particles, …, d] the best positions, those of each swarm's best first; equals keep their order."""
+        """Return the best positions [particles, …, d] of each swarm, best first; equals keep their order."""
         order = np.argsort(self.best_costs, axis=0, kind="stable")
         return _picked(self.best_positions, order)
 
@@ -113,7 +115,9 @@ class Swarm:
         positions, best = self.positions[:, swarms], self.best_positions[:, swarms]
         shared = [1] * (positions.ndim - 2)
         own, social = self.rng.random((2, len(positions), *shared, positions.shape[-1]))
-        pull = best - positions  # of itself, then of its leader; in place, for there may be many swarms
+        pull = (
+            best - positions
+        )  # towards its own best, then its leader's; in place, as there may be many swarms
         pull *= settings.cognitive * own
         social_pull = _picked(best, self.leaders(swarms))
         social_pull -= positions
@@ -125,10 +129,10 @@ class Swarm:
         moved = positions + velocities
         inside = np.clip(moved, low, high)
         self.positions[:, swarms] = inside
-        self.velocities[:, swarms] = np.where(moved == inside, velocities, 0.0)  # walls stop particles
+        self.velocities[:, swarms] = np.where(moved == inside, velocities, 0.0)  # bounds stop particles
 
     def leaders(self, swarms: Some = ...) -> Ints:
-        """[particles, …] for each particle the one in its neighbourhood whose best is best."""
+        """Return, for each particle [particles, …], the best particle of its neighbourhood."""
         costs = self.best_costs[:, swarms]
         if self.settings.neighbourhood == "global":
             return np.broadcast_to(np.argmin(costs, axis=0), costs.shape)
@@ -138,7 +142,7 @@ class Swarm:
         return np.take_along_axis(ring, nearest.reshape(len(ring), -1), axis=1).reshape(costs.shape)
 
     def state(self) -> dict[str, Any]:
-        """Everything that changes, as plain data: arrays, and the generator's state."""
+        """Return everything that changes, as plain data: arrays, and the generator's state."""
         return {
             "positions": self.positions.copy(),
             "velocities": self.velocities.copy(),
@@ -148,14 +152,14 @@ class Swarm:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on, to the bit, where the state was taken."""
+        """Go on exactly where the state was taken."""
         self.positions, self.velocities = state["positions"].copy(), state["velocities"].copy()
         self.best_positions, self.best_costs = state["best_positions"].copy(), state["best_costs"].copy()
         self.rng.bit_generator.state = state["rng"]
 
 
 def _picked(positions: Floats, particles: Ints) -> Floats:
-    """[particles, …, d] in each swarm the positions of these particles [particles, …]."""
+    """Return, in each swarm, the positions [particles, …, d] of these particles [particles, …]."""
     rest = np.indices(particles.shape, sparse=True)[1:]
     picked: Floats = positions[particles, *rest]
     return picked

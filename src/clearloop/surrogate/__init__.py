@@ -1,4 +1,4 @@
-"""The model that is learned from a batch, and what is known about its quality."""
+"""The surrogate is the model that is learned from a batch; its quality is measured on held-out data."""
 
 from clearloop.surrogate.quality import Quality, assess
 from clearloop.surrogate.steps import BEST, PUBLISHED, TRACKS, Track

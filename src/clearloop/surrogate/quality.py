@@ -1,4 +1,4 @@
-"""The quality report of a surrogate: how far it can be trusted, on data that it was not trained on."""
+"""The quality report says how far a surrogate can be trusted, by data that it was not trained on."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,39 +17,39 @@ from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
 from clearloop.task import Task
 
-# How good the predictions of a single step are: of each state, of the reward, and of failure.
+# The errors of a single step: of each state, of the reward, and of failure.
 
 
 @dataclass(frozen=True, eq=False)
 class StateErrors:
-    """Of the S states, over all members."""
+    """The prediction errors of the S states after one step, over all members."""
 
     rmse: Floats
     """[S] root mean square error of ordinary steps, in the state's unit"""
     r_squared: Floats
-    """[S] share of the variance of a state's change that is explained; NaN for a state that stays as it is"""
+    """[S] share of the variance of a state's change that is explained; NaN for a state that never changes"""
     failing: Floats
     """[S] root mean square error of failing steps; NaN if there is none"""
 
 
 @dataclass(frozen=True, eq=False)
 class RewardErrors:
-    """Over all members, which see their own predictions of the next state."""
+    """The errors of predicted rewards and failures, over all members, by their own predicted next states."""
 
     levels: Floats
-    """[classes] the rewards that there are, the best first; none if there are too many"""
+    """[classes] distinct rewards, the best first; none if there are too many"""
     confusion: Ints
-    """[classes, classes] steps of the true reward of the row for which that of the column was predicted"""
+    """[classes, classes] number of steps with the row's true and the column's predicted reward"""
     score: float
-    """share of the rewards that are right; of a reward without classes R²"""
+    """share of the rewards that are right; R² of a reward without classes"""
     found: float | None
-    """share of the failed steps that are predicted to fail; None if there are none, or nothing tells"""
+    """share of the failed steps that are predicted to fail; None if there are none, or failure is unknown"""
     false_alarms: float | None
-    """share of the other steps that are"""
+    """share of the other steps that are predicted to fail"""
 
 
 def state_errors(steps: Steps, predicted: Floats) -> StateErrors:
-    """`predicted`: next states [M, n, S]."""
+    """Return the errors of predicted next states [M, n, S]."""
     squares = np.square(predicted - steps.next).mean(axis=0)
     ordinary = ~steps.failing
     error, scale = squares[ordinary].mean(axis=0), Scaling.of(steps.change[ordinary])
@@ -59,7 +59,7 @@ def state_errors(steps: Steps, predicted: Floats) -> StateErrors:
 
 
 def reward_errors(surrogate: Surrogate, steps: Steps, predicted: Floats) -> RewardErrors:
-    """`predicted`: next states [M, n, S]."""
+    """Return the errors of rewards and failures by predicted next states [M, n, S]."""
     rewards, fails = _judged(surrogate, steps, predicted)
     true = np.broadcast_to(steps.reward, rewards.shape)
     levels = np.unique(np.append(true, rewards))[::-1]
@@ -77,7 +77,7 @@ def reward_errors(surrogate: Surrogate, steps: Steps, predicted: Floats) -> Rewa
 
 
 def _judged(surrogate: Surrogate, steps: Steps, predicted: Floats) -> tuple[Floats, Flags]:
-    """Rewards and failures [M, n] of predicted steps."""
+    """Return rewards and failures [M, n] of predicted steps."""
     rest = np.hstack([steps.window, steps.before, steps.setpoints])
     judged = [surrogate.judge(np.hstack([states, rest]), member) for member, states in enumerate(predicted)]
     rewards, fails = zip(*judged, strict=True)
@@ -93,34 +93,37 @@ def _r_squared(true: Floats, predicted: Floats) -> float:
     return 1.0 - float(np.square(predicted - true).mean()) / variance if variance else 0.0
 
 
-# How the error grows with the horizon: logged actions are replayed on the model, from logged states on.
+# The error grows with the horizon, so logged actions are replayed on the model, starting at logged states.
 
-_LONGEST = 200  # steps
-_FEWEST = 10  # replays, or half of them, that must still run for an error to mean something
+_LONGEST = 200  # steps of a replay
+_FEWEST = 10  # replays that must last to a step for its error to count, or half of all if that is less
 
 
 @dataclass(frozen=True, eq=False)
 class OpenLoop:
-    """Absolute errors in the state's unit after 1 … K steps, over replays and members."""
+    """Absolute errors in the units of the states after 1 … K steps, over replays and members."""
 
     median: Floats
-    """[K, S]"""
+    """[K, S] median error"""
     ninety: Floats
-    """[K, S] nine of ten are smaller"""
+    """[K, S] error that nine of ten do not exceed"""
     replays: Ints
-    """[K] that last as long"""
+    """[K] number of replays that last as long"""
     spread: Floats
     """[S] standard deviation of the states in the log, to compare with"""
 
     @property
     def drift(self) -> Floats:
-        """[K, S] median in standard deviations of the state; NaN where that is 0."""
+        """[K, S] the median error in standard deviations of the state; NaN for a constant state."""
         spread = np.broadcast_to(self.spread, self.median.shape)
         return np.divide(self.median, spread, out=np.full_like(self.median, np.nan), where=spread > 0)
 
 
 def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:
-    """`steps`: those of the batch. A replay begins with each episode, and anew when the horizon is over."""
+    """Replay the logged actions of a batch, whose steps are `steps`, on a surrogate.
+
+    A replay begins with each episode, and again after each horizon.
+    """
     begins, lengths = segments(batch.transitions().episode, steps, min(surrogate.task.horizon, _LONGEST))
     running = np.sum(lengths[:, None] > np.arange(lengths.max(initial=0)), axis=0)
     horizon = int(np.count_nonzero(running >= min(_FEWEST, -(-len(begins) // 2))))
@@ -134,7 +137,7 @@ def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:
 
 
 def segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
-    """Where replays begin, and how many steps they have before the next one begins or a step fails."""
+    """Return where replays begin, and their numbers of steps before the next one begins or a step fails."""
     n = len(steps)
     first = np.searchsorted(episode, episode)
     begins = np.flatnonzero((np.arange(n) - first) % horizon == 0)
@@ -145,17 +148,27 @@ def segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
 
 
 class Predictor(Protocol):
-    """What a replay steps with."""
+    """A model that can be replayed."""
 
     def predict(
         self, window: Floats, member: int, *, after: Floats | None, setpoints: Floats | None
-    ) -> Floats: ...
+    ) -> Floats:
+        """Return the next states [n, S], as `Surrogate.predict` does."""
 
 
 def errors_of(
     predictor: Predictor, member: int, task: Task, steps: Steps, begins: Ints, horizon: int
 ) -> Floats:
-    """[replays, horizon, S]; of no meaning where a replay is over."""
+    """Return the absolute errors [replays, horizon, S]; they mean nothing after the end of a replay.
+
+    Args:
+        predictor: The model.
+        member: The member that predicts.
+        task: The task.
+        steps: The logged steps.
+        begins: [replays] the steps at which replays begin.
+        horizon: The number of steps of every replay.
+    """
     n_states = steps.next.shape[1]
     width = n_states + len(task.actions)
     window = steps.window[begins]
@@ -169,23 +182,29 @@ def errors_of(
     return errors
 
 
-# Whether the members know what they do not know: how far they are apart, with data and without.
+# Members that disagree more where there is no data show that they do not know it.
 
-STRETCH = 1.5
+STRETCH = 1.5  # factor of the distance from the middle of the data, for steps outside of it
 
 
 @dataclass(frozen=True, eq=False)
 class Disagreement:
-    """Deviation between members after one step, in the states' units: root mean square over steps."""
+    """The deviation between members after one step: root mean square over steps, in the states' units."""
 
     inside: Floats
-    """[S] for steps of the log"""
+    """[S] deviation in steps of the log"""
     outside: Floats
-    """[S] for the same with states 1.5 times as far from the middle of the data, if that leaves its range"""
+    """[S] deviation with states 1.5 times as far from the middle of the data, if that leaves its range"""
 
 
 def disagreement(surrogate: Surrogate, steps: Steps, predicted: Floats) -> Disagreement | None:
-    """`predicted`: next states [M, n, S] of the steps. None for a single member."""
+    """Return the disagreement between members, or None if there is only one.
+
+    Args:
+        surrogate: The surrogate.
+        steps: The n logged steps.
+        predicted: [M, n, S] their predicted next states.
+    """
     if surrogate.members == 1:
         return None
     stretched = _stretched(surrogate, steps.window)
@@ -194,7 +213,7 @@ def disagreement(surrogate: Surrogate, steps: Steps, predicted: Floats) -> Disag
 
 
 def _stretched(surrogate: Surrogate, window: Floats) -> Floats:
-    """Windows outside the region of the training data: lags keep their pattern, actions stay as they are."""
+    """Return windows outside the region of the training data; lags keep their pattern, actions stay."""
     low, high = surrogate.region.T
     n_states, width = len(surrogate.task.states), len(surrogate.task.scope.names)
     factor = np.where(np.arange(low.size) % width < n_states, STRETCH, 1.0)
@@ -204,29 +223,30 @@ def _stretched(surrogate: Surrogate, window: Floats) -> Floats:
 
 
 def _deviation(predicted: Floats) -> Floats:
-    """[S] of predictions [M, n, S]; NaN if there are none."""
+    """Return the deviation [S] of predictions [M, n, S]; NaN if there are none."""
     if not predicted.shape[1]:
         return np.full(predicted.shape[2], np.nan)
     return np.asarray(np.sqrt(predicted.var(axis=0, ddof=1).mean(axis=0)))
 
 
-# What the numbers of a quality report come to: good, fair or poor, with reasons in words.
-#
-# A criterion is good or fair up to the limits below, and poor beyond; the verdict is that of the worst. Only
-# states that networks predict are judged: what is computed from them is as good as they are.
+# The verdict is good, fair or poor, with reasons in words. Each criterion is good up to the first limit
+# below, fair up to the second, and poor beyond; the verdict is that of the worst criterion. Only states that
+# networks predict are judged, because states that are computed from them are as good as they are.
 
 _Grade = Literal["good", "fair", "poor"]
 
-UNEXPLAINED = (0.01, 0.1)  # share of a state's change in one step
+UNEXPLAINED = (0.01, 0.1)  # unexplained share of the variance of a state's change in one step
 SOON = 10  # steps
 DRIFT_SOON = (0.1, 0.5)  # median error of replays after so many steps, in standard deviations of the state
-DRIFT_AT_THE_END = (0.5, np.inf)  # never poor: open loop, an unstable plant runs off whatever the model
-WRONG_REWARDS = (0.03, 0.1)  # share of them; of a reward without classes, of its variance
-MISSED = (0.1, 0.3)  # share of the failures
-FALSE_ALARMS = (0.01, 0.05)  # share of the steps that do not fail
+DRIFT_AT_THE_END = (0.5, np.inf)  # never poor: in open loop an unstable plant runs off with any model
+WRONG_REWARDS = (0.03, 0.1)  # share of wrong rewards; unexplained variance of a reward without classes
+MISSED = (0.1, 0.3)  # share of the failures that are not predicted
+FALSE_ALARMS = (0.01, 0.05)  # share of the other steps that are predicted to fail
 
 
 class Criterion(NamedTuple):
+    """The grade of one criterion, with the reason in words."""
+
     grade: _Grade
     reason: str
 
@@ -234,7 +254,7 @@ class Criterion(NamedTuple):
 def grade_model(
     task: Task, states: StateErrors, open_loop: OpenLoop, reward: RewardErrors
 ) -> tuple[_Grade, tuple[str, ...]]:
-    """The grade, and what is good, or what is not."""
+    """Return the grade of the worst criterion, and the reasons of all criteria with this grade."""
     found = [*_one_step(task, states), *_drift(task, open_loop), *_reward(reward)]
     worst: _Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
     return worst, tuple(criterion.reason for criterion in found if criterion.grade == worst)
@@ -246,7 +266,7 @@ def _grade(value: float, limits: tuple[float, float]) -> _Grade:
 
 
 def _one_step(task: Task, states: StateErrors) -> Iterator[Criterion]:
-    """Of the state that is predicted worst."""
+    """Grade the state that is predicted worst one step ahead."""
     shares = _of_predicted(task, states.r_squared)
     if not np.isnan(shares).all():
         worst = int(np.nanargmin(shares))
@@ -256,12 +276,12 @@ def _one_step(task: Task, states: StateErrors) -> Iterator[Criterion]:
 
 
 def _of_predicted(task: Task, values: Floats) -> Floats:
-    """[S] NaN for the other states."""
+    """Return the values [S], with NaN for states that are not predicted."""
     return np.where(np.isin(task.state_names, task.predicted), values, np.nan)
 
 
 def _drift(task: Task, open_loop: OpenLoop) -> Iterator[Criterion]:
-    """Of the state that is predicted worst."""
+    """Grade the state that is predicted worst several steps ahead."""
     end = len(open_loop.median)
     horizons = [(min(SOON, end), DRIFT_SOON), (end, DRIFT_AT_THE_END)]
     for steps, limits in horizons[: 1 + (end > SOON)] if end else ():
@@ -293,14 +313,14 @@ def _reward(reward: RewardErrors) -> Iterator[Criterion]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Quality:
-    """Arrays have a column for each of the task's S states."""
+    """The quality report of a surrogate. Its arrays have a column for each of the task's S states."""
 
     task: Task
     steps: int
-    """held-out transitions"""
+    """number of held-out transitions"""
     verdict: _Grade
     reasons: tuple[str, ...]
-    """what is good, or what is not"""
+    """reasons for the verdict, in words"""
     states: StateErrors
     open_loop: OpenLoop
     reward: RewardErrors
@@ -308,7 +328,7 @@ class Quality:
     """None for a single member"""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; null for what cannot be told."""
+        """Return the report as JSON values; null stands for what is unknown."""
         names = self.task.state_names
         apart = self.disagreement
         return {
@@ -342,11 +362,15 @@ class Quality:
 
 
 def assess(surrogate: Surrogate, held_out: Batch) -> Quality:
-    """Examine a surrogate on data that it was not trained on: `surrogate.split(batch)[1]`, or another log."""
+    """Assess a surrogate on data that it was not trained on: `surrogate.split(batch)[1]`, or another log.
+
+    Raises:
+        ClearloopError: All steps of the data fail.
+    """
     task = surrogate.task
     steps = Steps.of(task, held_out)
     if steps.failing.all():
-        raise ClearloopError("a model cannot be assessed on steps that all fail: hold out more episodes")
+        raise ClearloopError("a model cannot be assessed if all held-out steps fail: hold out more episodes")
     seen = {"after": steps.next, "setpoints": steps.aims}
     predicted = np.stack([surrogate.predict(steps.window, m, **seen) for m in range(surrogate.members)])
     states, reward = state_errors(steps, predicted), reward_errors(surrogate, steps, predicted)
@@ -357,7 +381,7 @@ def assess(surrogate: Surrogate, held_out: Batch) -> Quality:
 
 
 def _by_state(names: Sequence[str], values: Floats) -> dict[str, Any]:
-    """{state: number, or list of numbers}"""
+    """Return a number, or a list of numbers, for each state."""
     return {name: _json(value) for name, value in zip(names, values.tolist(), strict=True)}
 
 

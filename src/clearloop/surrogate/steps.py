@@ -1,4 +1,8 @@
-"""Logged transitions as the engine sees a step: columns are the rows of its frame (`kernels/layout.py`)."""
+"""A surrogate learns from logged steps, whose columns are those of the engine's frame (`kernels/layout.py`).
+
+This file also holds the two tracks, which are the ways to learn a surrogate, and the effect of failure on
+states.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,13 +20,11 @@ from clearloop.networks import Progress, Training
 from clearloop.plants.plant import lower_reward, task_window
 from clearloop.task import Task
 
-# The task's own reward and failure, over many logged or predicted steps at once.
-
-STEPS = 4096  # at a time, so that a long formula over a long log does not fill the memory
+STEPS = 4096  # judged at a time, so that a long formula over a long log does not fill the memory
 
 
 def judge_frame(task: Task, frame: Floats) -> tuple[Floats, Flags]:
-    """Reward [n] and failure [n] of the steps of a frame [n, columns], in double precision."""
+    """Return the reward and failure [n] of steps [n, columns] by the task's formulas, in double precision."""
     history = (frame.shape[1] - 2 * len(task.states)) // len(task.scope.names)
     formulas = lower_reward(task, np.float64, history)
     parts = [_judge(formulas, frame[at : at + STEPS]) for at in range(0, len(frame), STEPS)]
@@ -46,27 +48,32 @@ def _judge(formulas: Any, frame: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """n steps. S states, A actions, H rows of history."""
+    """Logged steps: n steps with S states, A actions and H rows of history."""
 
     next: Floats
-    """[n, S] the states after the step"""
+    """[n, S] states after the step"""
     window: Floats
     """[n, H (S + A)] states and actions of each lag, the present first: what networks see"""
     before: Floats
-    """[n, …] the lags before the window that the task's formulas look back on"""
+    """[n, …] older lags that the task's formulas read"""
     setpoints: Floats
-    """[n, S] during the step; 0 for states without one"""
+    """[n, S] setpoints during the step; 0 for states without one"""
     aims: Floats
     """[n, S] setpoints after the step"""
     reward: Floats
-    """[n] by the task's formula, or as logged where it gives none"""
+    """[n] reward by the task's formula, or as logged if the task has none"""
     failing: Flags
-    """[n] marked terminal in the log, or a failure by the task's condition"""
+    """[n] whether the log marks the step as terminal or the task's condition says that it fails"""
     episode: Ints
-    """[n]"""
+    """[n] number of the episode"""
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
+        """Return the steps of a batch.
+
+        Raises:
+            ClearloopError: The reward is neither in the task nor in the batch.
+        """
         transitions = batch.transitions(task_window(task))
         acting = np.flatnonzero(~last_rows(batch.episodes))
         aims = setpoint_rows(task, batch.setpoints, len(batch.states))
@@ -77,7 +84,8 @@ class Steps:
             failing = failing | fails
         if reward is None:
             raise ClearloopError(
-                f"task {task.name}: the reward is to be learned, but the batch has no column of it"
+                f"task {task.name}: the reward is unknown, because the task has no formula and the batch has "
+                "no column of it: add one of them"
             )
         window, before = np.hsplit(transitions.window, [task.history * len(task.scope.names)])
         return cls(
@@ -93,17 +101,17 @@ class Steps:
 
     @property
     def change(self) -> Floats:
-        """[n, S] of each state: the Δs of sec. 4.2, which the networks learn."""
+        """[n, S] the change Δs of each state (sec. 4.2 of the paper), which the networks learn."""
         return self.next - self.window[:, : self.next.shape[1]]
 
     @property
     def frame(self) -> Floats:
-        """[n, columns] with as much history as the task's formulas look back on"""
+        """[n, columns] the frame with as much history as the task's formulas read."""
         return np.hstack([self.next, self.window, self.before, self.setpoints])
 
     @property
     def seen(self) -> Floats:
-        """[n, S + H (S + A) + S] the frame as networks may see it"""
+        """[n, S + H (S + A) + S] the frame as networks may see it."""
         return np.hstack([self.next, self.window, self.setpoints])
 
     def __getitem__(self, rows: Flags) -> "Steps":
@@ -117,38 +125,38 @@ class Steps:
         return len(self.next)
 
 
-# Which states failure alters: found in the data, without knowing the plant.
-#
-# When the cart-pole fails, its velocities become 0 whatever they were. Networks that learn this from
-# failing steps predict all others badly; and a reward network that sees it learns "velocity 0" instead of
-# "outside the limits", which no model ever predicts: hence most of the optimism of models that are learned
-# as published.
+# Failure alters some states, which are found in the data, without knowing the plant. When the cart-pole
+# fails, its velocities become 0 whatever they were. Networks that learn this from failing steps predict all
+# others badly; and a reward network that sees it learns "velocity 0" instead of "outside the limits", which
+# no model ever predicts. This causes most of the optimism of models that are learned as published.
 
-FEWEST_FAILURES = 10  # failing steps from which to learn anything
-_USUAL = 0.99  # of the other steps differ from a linear model by no more than some error; …
-SURPRISING = 3.0  # … a failing step that differs by so many times that error is odd; …
-TOLERATED = 0.1  # … a state of which more of the failing steps are odd is altered (cart-pole: 0.00 or 1.00)
+FEWEST_FAILURES = 10  # failing steps that are needed to learn anything from them
+_USUAL = 0.99  # quantile of the errors of a linear model in ordinary steps, its usual error
+SURPRISING = 3.0  # a failing step is odd if its error is larger than so many usual errors
+TOLERATED = 0.1  # share of odd failing steps above which a state is altered (cart-pole: 0.00 or 1.00)
 
 
 class FailureEffect(NamedTuple):
-    """What it does to the S states."""
+    """The effect of failure on the S states."""
 
     altered: Flags
-    """[S] whether it sets them to something that the step does not explain"""
+    """[S] whether failure sets the state to something that the step does not explain"""
     values: Floats
-    """[S] what they then are, if always the same; otherwise NaN"""
+    """[S] the value that it is set to, if always the same; otherwise NaN"""
 
     @classmethod
     def of_all_states(cls, n_states: int, altered: bool) -> "FailureEffect":
+        """Return the effect that alters all states, or none, to unknown values."""
         return cls(np.full(n_states, altered), np.full(n_states, np.nan))
 
     def to_dict(self, names: Sequence[str]) -> dict[str, float | None]:
-        """Of the altered states: what they then are; None where that differs."""
+        """Return the altered states and the values that they are set to; None if the values differ."""
         found = zip(names, self.altered, self.values.tolist(), strict=True)
         return {name: None if math.isnan(value) else value for name, altered, value in found if altered}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, float | None], names: Sequence[str]) -> "FailureEffect":
+        """Return the effect that `to_dict` wrote."""
         known = [values.get(name) for name in names]
         return cls(
             np.array([name in values for name in names]),
@@ -157,7 +165,7 @@ class FailureEffect(NamedTuple):
 
 
 def find_alterations(steps: Steps) -> FailureEffect:
-    """From what failing steps do that others do not."""
+    """Find the effect of failure by comparing failing steps with the others."""
     if not steps.failing.any() or steps.failing.all():
         return FailureEffect.of_all_states(steps.next.shape[1], altered=bool(steps.failing.any()))
     after = steps[steps.failing].next
@@ -166,7 +174,7 @@ def find_alterations(steps: Steps) -> FailureEffect:
 
 
 def _surprises(steps: Steps) -> Flags:
-    """[S] whether failing steps do what a linear model of the others finds very odd."""
+    """Return the states [S] that a linear model of ordinary steps predicts very badly in failing steps."""
     inputs = np.column_stack([steps.window, np.ones(len(steps))])
     ordinary = ~steps.failing
     gains, *_ = np.linalg.lstsq(inputs[ordinary], steps.change[ordinary])
@@ -175,55 +183,57 @@ def _surprises(steps: Steps) -> Flags:
     return np.asarray(odd.mean(axis=0) > TOLERATED)
 
 
-# The two ways to learn a model: as we know to be better, and as published.
+# The two tracks are the ways to learn a model: the best that we know, and as published.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Track:
-    """What a surrogate is learned with. `dataclasses.replace(BEST, search=2)` is another one."""
+    """The settings of a surrogate. `dataclasses.replace(BEST, search=2)` is another track."""
 
     name: str = "best"
-    """what people call it"""
+    """name of the track"""
     search: int = 5
-    """members to search controllers with"""
+    """members that controllers are searched with"""
     judge: int = 3
-    """members that only judge what the search found; 0: those that it was found with do"""
+    """members that only judge what the search found; 0: the members of the search judge"""
     training: Training = field(default_factory=Training)
-    """of every network"""
+    """settings of the training of every network"""
     held_out: float = 0.1
-    """share of the transitions, in whole episodes, that tells when to stop"""
+    """share of the transitions, in whole episodes, that is held out to tell which epoch is best"""
     known_reward: bool = True
-    """the task's formula is the reward, where there is one"""
+    """whether the task's formula is the reward, if there is one"""
     absorbing: bool = True
-    """what has failed stays where it is and goes on paying"""
+    """whether a plant that failed stays as it is, with the same reward in every further step"""
     discern: bool = True
-    """finds the states that failure alters (`failure.py`): the others are learned from failing steps, too,
-    and a learned reward looks at the whole step without them. If false, no state is learned from failing
-    steps, and a learned reward looks at the next state"""
+    """whether to find the states that failure alters: the others are then learned from failing steps, too,
+    and a learned reward sees the whole step without them. If false, no state is learned from failing steps,
+    and a learned reward sees the next state"""
     noise: float = 0.01
-    """of what networks leave unexplained of a state's change, as a share of its variance: more is noise, and
-    drawn in rollouts, too; less is an error of the networks"""
+    """share of the variance of a state's change above which the unexplained part is noise, which rollouts
+    repeat; below, it is an error of the networks"""
     reach: float | None = 1.0
-    """how far a state may leave its range in the log to either side, in ranges; None: at will. Out there,
-    networks only guess, and what runs off to infinity on one model would outweigh everything else"""
+    """distance by which a state may leave its range in the log on either side, in ranges; None: no limit.
+    Networks only guess there, and a state that runs off to infinity on one model would outweigh everything"""
     sheets: bool = True
-    """where states never leave a sheet (`sheets.py`), networks learn the way back to it"""
+    """whether networks learn the way back to the sheet that states never leave, if there is one"""
     mirrored: bool = True
-    """a symmetric plant is also learned from the mirror image of every transition"""
+    """whether a symmetric plant is also learned from the mirror image of every transition"""
 
     def __post_init__(self) -> None:
         if self.search < 1 or self.judge < 0:
             raise ClearloopError(
-                f"a surrogate needs a member or more to search with, and 0 or more to judge, "
+                "a surrogate needs at least 1 member to search with and at least 0 members to judge, "
                 f"not {self.search} and {self.judge}"
             )
 
     @property
     def members(self) -> int:
+        """The number of all members."""
         return self.search + self.judge
 
 
 BEST: Final = Track()
+"""The best way that we know."""
 
 PUBLISHED: Final = Track(
     name="published",
@@ -237,17 +247,14 @@ PUBLISHED: Final = Track(
     sheets=False,
     mirrored=False,
 )
-"""Sec. 4.2 of the paper, which does not say what becomes of failing steps: the dynamics do without them."""
+"""The way of sec. 4.2 of the paper. It says nothing of failing steps, so the dynamics omit them."""
 
 TRACKS: Final = {track.name: track for track in (BEST, PUBLISHED)}
 
 
-# What a surrogate is learned from: steps to train on, steps held out, and what failure does to states.
-
-
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """For both kinds of networks, those of the dynamics and those of the reward."""
+    """The data of a surrogate: steps to train on, held-out steps, and the effect of failure."""
 
     task: Task
     track: Track
@@ -257,6 +264,7 @@ class Lesson:
 
     @classmethod
     def of(cls, task: Task, batch: Batch, track: Track, seed: int) -> Self:
+        """Split a batch; the seed decides which episodes are held out."""
         training, held_out = (Steps.of(task, part) for part in split(batch, track, seed))
         if not track.discern:
             doubtful = FailureEffect.of_all_states(len(task.states), altered=True)
@@ -266,9 +274,9 @@ class Lesson:
         return cls(task, track, training, held_out, find_alterations(training))
 
     def mirrored(self, inputs: Floats, targets: Floats, sign: float) -> tuple[Floats, Floats]:
-        """Inputs [n, columns] and targets [T, n, outputs], and of a symmetric plant their mirror image.
+        """Return inputs [n, columns] and targets [T, n, outputs], of a symmetric plant with its mirror image.
 
-        Mirrored, all inputs change their sign; a target is multiplied with `sign`.
+        In the mirror image all inputs change their sign, and targets are multiplied by `sign`.
         """
         if not (self.task.symmetric and self.track.mirrored):
             return inputs, targets
@@ -276,15 +284,18 @@ class Lesson:
 
 
 def split(batch: Batch, track: Track, seed: int) -> tuple[Batch, Batch]:
-    """To train on, and held out: the same parts for the same seed."""
+    """Split a batch into training and held-out episodes; the same seed gives the same parts."""
     return batch.split(track.held_out, np.random.default_rng(seed))
 
 
-# Telling of a part of the work as a part of the whole.
-
-
 def portion(progress: Progress | None, done: float, share: float) -> Progress | None:
-    """For a part that is `share` of the work and begins when `done` of it is behind."""
+    """Return the progress function of a part of the work.
+
+    Args:
+        progress: The progress function of the whole work, if any.
+        done: The share of the work that is done before this part.
+        share: The share of the work that this part is.
+    """
     if progress is None:
         return None
     tell = progress

@@ -1,4 +1,4 @@
-"""The model of a plant that controllers are searched on: an ensemble of networks, learned from a batch."""
+"""The surrogate is the model of a plant that controllers are searched on: networks learned from a batch."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -30,122 +30,33 @@ from clearloop.surrogate.fitting import (
 from clearloop.surrogate.steps import BEST, FailureEffect, Lesson, Steps, Track, portion, split
 from clearloop.task import Task
 
-# A surrogate on disk: what a person may want to know as JSON, numbers as safetensors.
-
-TEXT, _NUMBERS = "surrogate.json", "surrogate.safetensors"
-LARGEST_TEXT = 1024 * 1024  # bytes
-
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SurrogateHeader(_Table):
-    """`surrogate.json`."""
-
-    clearloop: Literal[1] = 1
-    task: str
-    states: tuple[str, ...]
-    actions: tuple[str, ...]
-    history: int
-    track: Track
-    altered: dict[str, _Finite | None]
-    """the states that failure alters, and what it sets them to, if always the same"""
-    levels: tuple[_Finite, ...] | None
-    """the classes of a learned reward, none if it is a value; null where the task's own is used"""
-    failing: tuple[bool, ...] | None
-    """whether a step of that class fails"""
-    batch: str
-    """fingerprint of the data"""
-    split_seed: int
-    """tells which part of the data was held out"""
-    numbers: str = ""
-    """SHA-256 of the other file"""
-
-    def check(self, task: Task) -> None:
-        ours = (self.states, self.actions, self.history)
-        if ours != (task.state_names, task.action_names, task.history):
-            raise ClearloopError(
-                f"learned for the task {quoted(self.task)}, whose states, actions or history differ"
-                f" from those of {quoted(task.name)}: learn it anew"
-            )
-        if self.levels is None and task.reward_expression is None:
-            raise ClearloopError(f"relies on a formula for the reward, and {quoted(task.name)} has none")
-
-
-def write_files(folder: str | Path, header: SurrogateHeader, arrays: Mapping[str, Floats]) -> None:
-    """Both files, the JSON last: it is there only when all is."""
-    from safetensors.numpy import save
-
-    folder = Path(folder)
-    content: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    signed = header.model_copy(update={"numbers": hashlib.sha256(content).hexdigest()})
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ClearloopError(f"{folder}: cannot be made: {error.strerror or error}") from error
-    with whole_file(folder / _NUMBERS) as file:
-        file.write(content)
-    with whole_file(folder / TEXT) as file:
-        file.write(f"{signed.model_dump_json(indent=2)}\n".encode())
-
-
-def read_files(folder: str | Path) -> tuple[SurrogateHeader, dict[str, Floats]]:
-    header = _read_header(Path(folder) / TEXT)
-    return header, _read_numbers(Path(folder) / _NUMBERS, header.numbers)
-
-
-def _read_header(path: Path) -> SurrogateHeader:
-    try:
-        return SurrogateHeader.model_validate_json(read_text(path, LARGEST_TEXT))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        what = f"{where}: {first['msg']}" if where else first["msg"]
-        raise ClearloopError(f"{path}: damaged, or not of a surrogate: {what}") from error
-
-
-def _read_numbers(path: Path, digest: str) -> dict[str, Floats]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise ClearloopError(
-            f"{path}: damaged, or not the one that {TEXT} belongs to: learn and save it anew"
-        )
-    try:
-        arrays: dict[str, Floats] = load(content)
-    except SafetensorError as error:
-        raise ClearloopError(f"{path}: damaged: {error}") from error
-    return arrays
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surrogate:
-    """M members; each has a network for the change of each of the K predicted states, and judges rewards."""
+    """A model of a plant with M members, each of which predicts all states and rewards.
+
+    Attributes:
+        task: The task that it was learned for, with S states, A actions and H rows of history.
+        track: The settings that it was learned with.
+        dynamics: [M][K] networks from the window of H (S + A) states and actions to the change of each of the
+            K predicted states.
+        reward: The task's own reward, or a learned one.
+        failure: The effect of failure on states, as seen in the log.
+        region: [H (S + A), 2] the smallest and the largest value of each input in the training data.
+        batch: The fingerprint of the data.
+        split_seed: The seed that tells which part of the data was held out.
+        noise: What the networks leave unexplained, if it is not negligible.
+    """
 
     task: Task
     track: Track
-    """what it was learned with"""
     dynamics: Ensemble
-    """[M][K] networks from the window of H (S + A) states and actions to a state's change"""
     reward: KnownReward | LearnedReward
     failure: FailureEffect
-    """what failure was seen to do to states"""
     region: Floats
-    """[H (S + A), 2] the smallest and the largest of each input in the data that it was trained on"""
     batch: str
-    """fingerprint of the data"""
     split_seed: int
-    """tells which part of the data was held out"""
     noise: Noise = field(default_factory=Noise.none)
-    """what was left unexplained, if it is not negligible"""
 
     @classmethod
     def fit(
@@ -157,11 +68,22 @@ class Surrogate:
         rng: np.random.Generator,
         progress: Progress | None = None,
     ) -> Self:
-        """Learn from a batch; the same generator gives the same surrogate, bit by bit."""
+        """Learn a surrogate from a batch.
+
+        Args:
+            task: The task.
+            batch: The logged episodes.
+            track: The settings of the surrogate.
+            rng: The source of all random numbers; equal generators give equal surrogates, bit by bit.
+            progress: A function that is told the share of the work that is done and the loss so far, if any.
+
+        Raises:
+            ClearloopError: There is no state to predict, or the data is not enough.
+        """
         if not task.predicted:
             raise ClearloopError(
-                f"task '{task.name}': there is nothing to predict, so no model can be learned: every state "
-                "comes from outside or has a formula; what actions move must have neither"
+                f"task '{task.name}': there is no state to predict, so no model can be learned: every state "
+                "is external or has a formula; a state that actions move must be neither"
             )
         seed = int(rng.integers(2**32))
         lesson = Lesson.of(task, batch, track, seed)
@@ -188,16 +110,17 @@ class Surrogate:
         )
         if not fits:
             raise ClearloopError(
-                f"surrogate of {self.task.name}: its networks do not fit the task: learn it anew"
+                f"surrogate of {self.task.name}: its networks do not fit the task: learn it again"
             )
 
     @property
     def members(self) -> int:
+        """The number of members."""
         return len(self.dynamics)
 
     @property
     def bounds(self) -> Floats:
-        """[S, 2] which states can be reached."""
+        """[S, 2] the limits of states in rollouts."""
         bounds = unbounded(len(self.task.states))
         if self.track.reach is not None:
             places = self._places(self.task.predicted)
@@ -208,12 +131,12 @@ class Surrogate:
 
     @property
     def search_members(self) -> tuple[int, ...]:
-        """Those to search controllers with."""
+        """The members that controllers are searched with."""
         return tuple(range(self.track.search))
 
     @property
     def judge_members(self) -> tuple[int, ...]:
-        """Those to judge what was found: others, if there are any."""
+        """The members that judge what was found, which the search does not use if there are enough."""
         return tuple(range(self.track.search, self.members)) or self.search_members
 
     def predict(
@@ -225,10 +148,15 @@ class Surrogate:
         setpoints: Floats | None = None,
         noise: Floats | float = 0.0,
     ) -> Floats:
-        """The next states [n, S] for windows [n, H (S + A)]: what the engine does, in double precision.
+        """Predict the next states [n, S], as the engine does, in double precision.
 
-        `after`: [n, S] what was seen then, for the states that come from outside; otherwise they stay.
-        `setpoints`: [n, S] after the step, for states that are derived with them. `noise`: [n, K].
+        Args:
+            window: [n, H (S + A)] states and actions of each lag, the present first.
+            member: The member that predicts.
+            after: [n, S] logged states after the step, for external states; without them these stay as they
+                are.
+            setpoints: [n, S] setpoints after the step, for states that are derived from them.
+            noise: [n, K] noise that is added to the changes of the predicted states.
         """
         task = self.task
         predicted, external = self._places(task.predicted), self._places(task.scope.external)
@@ -245,7 +173,7 @@ class Surrogate:
         return states
 
     def _places(self, names: Sequence[str]) -> list[int]:
-        """Among the states."""
+        """Return the indices of these states."""
         return [self.task.state_names.index(name) for name in names]
 
     def _find_noise(self, held_out: Steps) -> Noise:
@@ -254,15 +182,23 @@ class Surrogate:
         return find_noise(held_out, np.mean(members, axis=0), states, self.track.noise)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
-        """Reward and failure [n] of steps; a row holds next states, window and setpoints."""
+        """Return reward and failure [n] of steps.
+
+        Args:
+            frame: [n, columns] next states, window and setpoints of each step.
+            member: The member that judges.
+        """
         return self.reward.judge(frame, member)
 
     def system(
         self, dtype: Any = np.float32, members: Sequence[int] | None = None, history: int | None = None
     ) -> System:
-        """What the engine rolls controllers out on: all members, or some.
+        """Return the system that the engine rolls controllers out on.
 
-        `history`: rows of the engine's window, at least as many as the task's.
+        Args:
+            dtype: The precision of its numbers.
+            members: The members to use; None takes all.
+            history: Rows of the engine's window, at least as many as the task's; None takes as many.
         """
         chosen = range(self.members) if members is None else members
         networks = [network for member in chosen for network in self.dynamics[member]]
@@ -278,16 +214,16 @@ class Surrogate:
         return System(dynamics, reward, len(chosen))
 
     def split(self, batch: Batch) -> tuple[Batch, Batch]:
-        """What it was trained on, and what was held out, of the batch that it was learned from."""
+        """Split the batch that it was learned from into what it was trained on and what was held out."""
         if batch.fingerprint() != self.batch:
             raise ClearloopError(
-                f"surrogate of {self.task.name}: it was learned from another batch than this one,"
-                " of which nothing is known to be held out"
+                f"surrogate of {self.task.name}: it was learned from another batch, so no part of this one is"
+                " known to be held out: learn it again, or give its own batch"
             )
         return split(batch, self.track, self.split_seed)
 
     def save(self, folder: str | Path) -> None:
-        """`surrogate.json` and `surrogate.safetensors`; each appears whole or not at all."""
+        """Write `surrogate.json` and `surrogate.safetensors`; each appears whole or not at all."""
         learned = self.reward if isinstance(self.reward, LearnedReward) else None
         header = SurrogateHeader(
             task=self.task.name,
@@ -310,7 +246,15 @@ class Surrogate:
 
     @classmethod
     def load(cls, folder: str | Path, task: Task) -> Self:
-        """What `save` wrote; an error if it is damaged, or of another task."""
+        """Return what `save` wrote.
+
+        Args:
+            folder: The folder with both files.
+            task: The task that it was learned for.
+
+        Raises:
+            ClearloopError: A file is damaged, or the surrogate belongs to another task.
+        """
         header, arrays = read_files(folder)
         try:
             return cls._of_files(header, arrays, task)
@@ -318,7 +262,7 @@ class Surrogate:
             raise ClearloopError(f"{folder}: {error}") from error
 
     @classmethod
-    def _of_files(cls, header: SurrogateHeader, arrays: dict[str, Floats], task: Task) -> Self:
+    def _of_files(cls, header: "SurrogateHeader", arrays: dict[str, Floats], task: Task) -> Self:
         header.check(task)
         activation = header.track.training.activation
         reward: KnownReward | LearnedReward = KnownReward(task)
@@ -345,3 +289,104 @@ class Surrogate:
         members, networks = counted(self.members, "member"), counted(len(self.dynamics[0]), "network")
         failure = ", absorbing failure" if self.track.absorbing and self.reward.tells_failure else ""
         return f"Surrogate of {self.task.name}: {members} of {networks} {sizes}, {self.reward}{failure}"
+
+
+# On disk, a surrogate is a JSON file with what a person may want to know, and a safetensors file with
+# numbers.
+
+TEXT, _NUMBERS = "surrogate.json", "surrogate.safetensors"
+LARGEST_TEXT = 1024 * 1024  # bytes
+
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SurrogateHeader(_Table):
+    """The content of `surrogate.json`."""
+
+    clearloop: Literal[1] = 1
+    task: str
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    history: int
+    track: Track
+    altered: dict[str, _Finite | None]
+    """states that failure alters, and the values that it sets them to; null if the values differ"""
+    levels: tuple[_Finite, ...] | None
+    """classes of a learned reward, empty if it is a value; null if the task's own reward is used"""
+    failing: tuple[bool, ...] | None
+    """whether a step of each class fails"""
+    batch: str
+    """fingerprint of the data"""
+    split_seed: int
+    """seed that tells which part of the data was held out"""
+    numbers: str = ""
+    """SHA-256 of the other file"""
+
+    def check(self, task: Task) -> None:
+        """Raise an error if the surrogate was learned for a task with other states, actions or history."""
+        ours = (self.states, self.actions, self.history)
+        if ours != (task.state_names, task.action_names, task.history):
+            raise ClearloopError(
+                f"the model was learned for the task {quoted(self.task)}, whose states, actions or history"
+                f" differ from those of {quoted(task.name)}: learn it again"
+            )
+        if self.levels is None and task.reward_expression is None:
+            raise ClearloopError(
+                f"the model needs a formula for the reward, and {quoted(task.name)} has none: learn it again"
+            )
+
+
+def write_files(folder: str | Path, header: SurrogateHeader, arrays: Mapping[str, Floats]) -> None:
+    """Write both files, the JSON last, so that it is there only if the numbers are."""
+    from safetensors.numpy import save
+
+    folder = Path(folder)
+    content: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    signed = header.model_copy(update={"numbers": hashlib.sha256(content).hexdigest()})
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClearloopError(f"{folder}: cannot be made: {error.strerror or error}") from error
+    with whole_file(folder / _NUMBERS) as file:
+        file.write(content)
+    with whole_file(folder / TEXT) as file:
+        file.write(f"{signed.model_dump_json(indent=2)}\n".encode())
+
+
+def read_files(folder: str | Path) -> tuple[SurrogateHeader, dict[str, Floats]]:
+    """Read both files, and check that they belong together."""
+    header = _read_header(Path(folder) / TEXT)
+    return header, _read_numbers(Path(folder) / _NUMBERS, header.numbers)
+
+
+def _read_header(path: Path) -> SurrogateHeader:
+    try:
+        return SurrogateHeader.model_validate_json(read_text(path, LARGEST_TEXT))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        what = f"{where}: {first['msg']}" if where else first["msg"]
+        raise ClearloopError(f"{path}: the file is damaged, or not of a surrogate: {what}") from error
+
+
+def _read_numbers(path: Path, digest: str) -> dict[str, Floats]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ClearloopError(
+            f"{path}: the file is damaged, or does not belong to {TEXT}: learn and save the model again"
+        )
+    try:
+        arrays: dict[str, Floats] = load(content)
+    except SafetensorError as error:
+        raise ClearloopError(f"{path}: the file is damaged: {error}") from error
+    return arrays

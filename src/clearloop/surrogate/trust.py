@@ -1,4 +1,4 @@
-"""One verdict before the search, on data and model together: can a controller come from them, and why not?"""
+"""`examine` judges before the search whether data and model can support a controller, and why not."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,22 +16,55 @@ from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
 from clearloop.task import Task
 
-# Whether a model is worth its trouble: its replays beside "nothing changes", and beside a linear model.
+NO_BETTER = 0.95  # share of the error of "nothing changes" above which a model predicts nothing
+_LINEAR = 1.5  # ratio to the error of a linear model above which the networks have not learned enough
+MOSTLY_FAILING = 0.5  # share of failing steps above which a model is refused
+_UNEXPLAINED = 0.95  # share of the variance of a learned reward above which it is unpredictable
+_PARTS, WEAK = 5, 3.0  # quantiles of a state's range; ratio to the usual error that makes a part weak
+_FEWEST = 30  # held-out steps in a part
 
-AHEAD = (1, 3, 10, 30, 100)  # steps; no more than the horizon, and than logged episodes last
-FEWEST_COMPARED, _MOST = 5, 2000  # replays that last as long
+
+def examine(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
+    """Report all findings on the batch and on the surrogate. A problem among them forbids a search."""
+    examined = check(task, batch)
+    return Report.of(examined.summary, [*examined.findings, *examine_model(task, batch, surrogate)])
+
+
+def examine_model(task: Task, batch: Batch, surrogate: Surrogate) -> list[Finding]:
+    """Return the findings on a surrogate, from the held-out part of the batch that it was learned from."""
+    training, held_out = surrogate.split(batch)
+    steps = Steps.of(task, held_out)
+    if steps.failing.mean() > MOSTLY_FAILING:
+        return [_beyond_limits(float(steps.failing.mean()))]
+    found = compare(surrogate, training, held_out)
+    return [*_predictions(task, found), *_regions(task, surrogate, steps), *_reward(task, surrogate, steps)]
+
+
+def _beyond_limits(share: float) -> Finding:
+    what = (
+        f"{rough_percent(share)} of the steps fail by the task's own condition: check the units of the log "
+        "and the limits in the task, or log while the plant does not fail"
+    )
+    return Finding("problem", "beyond-limits", what, {"share": share})
+
+
+# A model is compared, in replays of the log, with the prediction "nothing changes" and with a linear model.
+
+AHEAD = (1, 3, 10, 30, 100)  # steps that are predicted, up to the horizon and the length of logged episodes
+FEWEST_COMPARED, _MOST = 5, 2000  # fewest and most replays of a length
 
 
 @dataclass(frozen=True)
 class LinearPredictor:
-    """Each state's change is a linear function of the window."""
+    """A model in which the change of each state is a linear function of the window."""
 
     task: Task
     gains: Floats
-    """[H (S + A) + 1, S]"""
+    """[H (S + A) + 1, S] gains of the window and, last, the constant"""
 
     @classmethod
     def fit(cls, task: Task, steps: Steps) -> "LinearPredictor":
+        """Fit the gains by least squares to the steps that do not fail."""
         kept = steps[~steps.failing] if not steps.failing.all() else steps
         columns = np.column_stack([kept.window, np.ones(len(kept))])
         return cls(task, np.asarray(np.linalg.lstsq(columns, kept.change, rcond=1e-10)[0], np.float64))
@@ -44,7 +77,7 @@ class LinearPredictor:
         after: Floats | None = None,
         setpoints: Floats | None = None,  # noqa: ARG002
     ) -> Floats:
-        """Derived states are predicted like others; those from outside are as they were."""
+        """Predict the next states as `Predictor` says; derived states are predicted like others."""
         changes = np.column_stack([window, np.ones(len(window))]) @ self.gains
         states = np.clip(window[:, : changes.shape[1]] + changes, -STATE_LIMIT, STATE_LIMIT)
         external = [self.task.state_names.index(name) for name in self.task.scope.external]
@@ -55,19 +88,20 @@ class LinearPredictor:
 
 @dataclass(frozen=True, eq=False)
 class ReplayErrors:
-    """Root mean square errors of replays, in the states' units: a plant at rest hardly counts."""
+    """Root mean square errors of replays, in the units of the states; stretches at rest hardly count."""
 
     ahead: tuple[int, ...]
-    """steps"""
+    """numbers of steps that are predicted"""
     model: Floats
-    """[steps, S] the median member"""
+    """[steps, S] errors of the median member"""
     still: Floats
-    """[steps, S] if nothing changed"""
+    """[steps, S] errors of the prediction that nothing changes"""
     linear: Floats
-    """[steps, S]"""
+    """[steps, S] errors of a linear model"""
 
 
 def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> ReplayErrors:
+    """Replay held-out episodes on the surrogate, on a linear model, and with the guess of no change."""
     task = surrogate.task
     steps = Steps.of(task, held_out)
     episode = held_out.transitions().episode
@@ -88,49 +122,17 @@ def compare(surrogate: Surrogate, training: Batch, held_out: Batch) -> ReplayErr
 
 
 def _replays(begins: Ints, lengths: Ints, steps: int) -> Ints:
-    """Where those begin that last so many steps; of many, some."""
+    """Return where replays begin that last so many steps; if there are very many, return some of them."""
     whole = begins[lengths >= steps]
     return whole[:: 1 + len(whole) // _MOST]
 
 
 def better(task: Task, found: ReplayErrors) -> list[float]:
-    """Of each state: the smallest share of "nothing changes" that the model's error is, at any distance."""
+    """Return each state's error as a share of the error of "nothing changes", at the best distance."""
     if not found.ahead:
         return [0.0] * len(task.states)
     shares = found.model / np.where(found.still > 0, found.still, np.inf)
     return [float(share) for share in shares.min(axis=0)]
-
-
-NO_BETTER = 0.95  # of the error of "nothing changes": a model with more predicts nothing
-_LINEAR = 1.5  # times the error of a linear model: a model with more has not learned enough
-MOSTLY_FAILING = 0.5  # share of the steps
-_UNEXPLAINED = 0.95  # share of the variance of a learned reward
-_PARTS, WEAK = 5, 3.0  # of a state's range by quantiles; times the usual error in the worst of them
-_FEWEST = 30  # held-out steps in a part
-
-
-def examine(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
-    """Everything that is known of both. A problem forbids to search."""
-    examined = check(task, batch)
-    return Report.of(examined.summary, [*examined.findings, *examine_model(task, batch, surrogate)])
-
-
-def examine_model(task: Task, batch: Batch, surrogate: Surrogate) -> list[Finding]:
-    """On what was held out of the batch that it was learned from."""
-    training, held_out = surrogate.split(batch)
-    steps = Steps.of(task, held_out)
-    if steps.failing.mean() > MOSTLY_FAILING:
-        return [_beyond_limits(float(steps.failing.mean()))]
-    found = compare(surrogate, training, held_out)
-    return [*_predictions(task, found), *_regions(task, surrogate, steps), *_reward(task, surrogate, steps)]
-
-
-def _beyond_limits(share: float) -> Finding:
-    what = (
-        f"{rough_percent(share)} of the steps fail by the task's own condition: check the units of the log "
-        "and the limits in the task, or log where the plant does not fail"
-    )
-    return Finding("problem", "beyond-limits", what, {"share": share})
 
 
 def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
@@ -141,10 +143,10 @@ def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
             continue
         if share > NO_BETTER:
             what = (
-                f"{name} cannot be predicted from this log, at any distance better than if nothing changed "
-                f"({amount(found.model[-1, j], unit)} against {amount(found.still[-1, j], unit)} after "
-                f"{found.ahead[-1]} steps): write a longer history than {task.history} in the task, or log "
-                "what it depends on, or more of it"
+                f"{name} cannot be predicted from this log: at no distance is the model better than the "
+                f"guess that nothing changes (error {amount(found.model[-1, j], unit)} against "
+                f"{amount(found.still[-1, j], unit)} after {found.ahead[-1]} steps): set a longer history "
+                f"than {task.history} in the task, log what {name} depends on, or log more episodes"
             )
             numbers = {"name": name, "share_of_still": share}
             yield Finding("problem" if name in wanted else "warning", "unpredictable", what, numbers)
@@ -153,14 +155,14 @@ def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
             ratio = float(found.model[k, j] / max(found.linear[k, j], 1e-300))
             if ratio > _LINEAR and found.model[k, j] > 0.1 * found.still[k, j]:
                 what = (
-                    f"{found.ahead[k]} steps ahead, a linear model predicts {name} better than the networks, "
-                    f"{ratio:.2g} times: there is too little data for them; log more"
+                    f"{found.ahead[k]} steps ahead, the networks predict {name} worse than a linear model, "
+                    f"with {ratio:.2g} times its error: there is too little data for networks; log more"
                 )
                 yield Finding("warning", "worse-than-linear", what, {"name": name, "ratio": ratio})
 
 
 def _regions(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding]:
-    """Where the predictions of one step are much worse than elsewhere: for each state, the worst part."""
+    """Report, for each state, the range of another state in which one-step predictions are much worse."""
     calm = steps[~steps.failing]
     predicted = np.mean([surrogate.predict(calm.window, m) for m in range(surrogate.members)], axis=0)
     errors = np.square(predicted - calm.next)
@@ -173,7 +175,8 @@ def _regions(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding
         factor, low, high, where = worst
         if factor > WEAK:
             what = (
-                f"{name} is predicted {factor:.2g} times worse where {where} is from {low:.3g} to {high:.3g}"
+                f"the prediction error of {name} is {factor:.2g} times the usual one where {where} is from "
+                f"{low:.3g} to {high:.3g}"
             )
             yield Finding(
                 "note", "weak-region", what, {"name": name, "where": where, "low": low, "high": high}
@@ -181,7 +184,7 @@ def _regions(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding
 
 
 def _weakest(squares: Floats, values: Floats) -> tuple[float, float, float]:
-    """How much worse than usual, and from where to where."""
+    """Return the ratio of the largest error of a part to the usual one, and the limits of this part."""
     edges = np.quantile(values, np.linspace(0, 1, _PARTS + 1))
     if len(values) < _FEWEST * _PARTS or np.any(np.diff(edges) <= 0):
         return 0.0, 0.0, 0.0
@@ -192,7 +195,7 @@ def _weakest(squares: Floats, values: Floats) -> tuple[float, float, float]:
 
 
 def _reward(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding]:
-    """A reward that is learned as a value must depend on what is seen."""
+    """Report a reward that is learned as a value but does not depend on states and actions."""
     if task.reward_expression is not None or len(np.unique(steps.reward)) <= _PARTS:
         return
     rewards, _ = surrogate.judge(steps.frame, 0)
@@ -201,6 +204,6 @@ def _reward(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding]
         what = (
             "the reward cannot be predicted from states and actions (only "
             f"{rough_percent(max(0.0, 1 - left), 2)} of its variance): log what it depends on, or "
-            "write it as an expression"
+            "write it as an expression in the task"
         )
         yield Finding("problem", "unpredictable-reward", what, {"unexplained": left})

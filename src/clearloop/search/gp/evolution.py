@@ -1,4 +1,4 @@
-"""Islands of programs: they breed, the best live on, and good ones move to the next island."""
+"""An evolution breeds programs on islands, keeps the best, and moves good ones to the next island."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from clearloop.search.gp.genome import (
     remove,
 )
 
-# What programs cost: of all that live, and the best of every complexity.
-
 
 class Archive:
+    """The costs of all living programs, and the best program of every complexity."""
+
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
         self.costs: dict[Genome, float] = {}
         self.best: dict[int, Genome] = {}
-        """by complexity"""
+        """the best program of each complexity"""
         self.polished: dict[object, int] = {}
-        """how often the constants of a structure were refined"""
+        """number of times that the constants of each structure were refined"""
 
     def record(self, genome: Genome, cost: float) -> None:
-        """Kept if it is the best of its complexity."""
+        """Note the cost of a program, and keep the program if it is the best of its complexity."""
         self.costs[genome] = cost
         complexity = self.grammar.vocabulary.complexity(genome)
         best = self.best.get(complexity)
@@ -42,7 +42,7 @@ class Archive:
             self.best[complexity] = genome
 
     def front(self) -> list[Genome]:
-        """Without the dominated ones, from the simplest to the best."""
+        """Return the programs that no simpler one beats, from the simplest to the best."""
         front: list[Genome] = []
         for _, genome in sorted(self.best.items()):
             if not front or self.costs[genome] < self.costs[front[-1]]:
@@ -50,12 +50,12 @@ class Archive:
         return front
 
     def structure(self, genome: Genome) -> object:
-        """The program without its constants."""
+        """Return the program without its constants, as a key."""
         constants = set(self.grammar.vocabulary.constants(genome))
         return genome.code, tuple(x for place, x in enumerate(genome.operand) if place not in constants)
 
     def to_polish(self, count: int, times: int) -> list[Genome]:
-        """Members of the front, to be refined now: those that were refined least, and fewer than `times`."""
+        """Choose `count` members of the front to refine now: the least refined, less than `times` times."""
         refined = {genome: self.polished.get(self.structure(genome), 0) for genome in self.front()}
         chosen = sorted((g for g in refined if refined[g] < times), key=refined.__getitem__)[:count]
         for genome in chosen:
@@ -63,14 +63,14 @@ class Archive:
         return chosen
 
     def forget(self, living: Iterable[Genome]) -> None:
-        """What lives nowhere any more, and is not the best of its complexity."""
+        """Forget programs that live on no island and are not the best of their complexity."""
         kept = {*living, *self.best.values()}
         self.costs = {genome: cost for genome, cost in self.costs.items() if genome in kept}
         structures = {self.structure(genome) for genome in kept}
         self.polished = {key: count for key, count in self.polished.items() if key in structures}
 
     def state(self) -> dict[str, Any]:
-        """Everything that changes, as plain data."""
+        """Return everything that changes, as plain data."""
         return {
             "archive": plain_genomes(self.best.values()),
             "costs": [[*plain_genomes([genome])[0], cost] for genome, cost in self.costs.items()],
@@ -81,6 +81,7 @@ class Archive:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
+        """Go on exactly where the state was taken."""
         self.best = {self.grammar.vocabulary.complexity(one): one for one in genomes(state["archive"])}
         self.costs = {Genome(tuple(c), tuple(o)): cost for c, o, cost in state["costs"]}
         counts = ((Genome(tuple(c), tuple(o)), count) for c, o, count in state["polished"])
@@ -88,16 +89,13 @@ class Archive:
 
 
 def plain_genomes(programs: Iterable[Genome]) -> list[list[list[float]]]:
-    """As plain data."""
+    """Return genomes as plain data."""
     return [[list(genome.code), list(genome.operand)] for genome in programs]
 
 
 def genomes(data: Iterable[list[list[float]]]) -> list[Genome]:
-    """What `listed` made plain."""
+    """Return the genomes that `plain_genomes` wrote."""
     return [Genome(tuple(code), tuple(operand)) for code, operand in data]  # type: ignore[arg-type]
-
-
-# Children: by crossover or mutation of parents that won a tournament, or grown anew.
 
 
 def breed(
@@ -107,7 +105,15 @@ def breed(
     settings: GP,
     rng: np.random.Generator,
 ) -> tuple[Genome, ...]:
-    """One or two children of programs that live together; grown anew where none does."""
+    """Make one or two children by crossover or mutation of parents that won a tournament, or new programs.
+
+    Args:
+        pool: The programs of an island; if there are none, the child is new.
+        costs: The cost of each program.
+        grammar: The language of the programs.
+        settings: The shares of the operators and the size of tournaments.
+        rng: The source of all random numbers.
+    """
 
     def parent() -> Genome:
         rivals = (rng.random(settings.tournament) * len(pool)).tolist()
@@ -134,30 +140,31 @@ def breed(
 
 
 class Evolution:
-    """`ask` for programs that were never evaluated, `tell` what the promising ones cost."""
+    """The islands: `ask` for new programs, evaluate them, and `tell` the costs of the promising ones."""
 
     def __init__(self, grammar: Grammar, settings: GP, *, rng: np.random.Generator) -> None:
         self.grammar, self.settings, self.rng = grammar, settings, rng
         self.islands: list[dict[object, Genome]] = [{} for _ in settings.islands]
-        """by structure"""
+        """the programs of each island, by structure"""
         self.archive = Archive(grammar)
         self.seen: set[int] = set()
+        """hashes of all programs that were ever bred"""
         self.tried: list[dict[int, int]] = [{} for _ in settings.islands]
-        """on each island, how often a structure, of this hash, was promoted"""
+        """on each island, the number of times that a structure was promoted, by its hash"""
         self.progress = [(np.inf, 0) for _ in self.settings.ladders]
-        """of each ladder, the lowest cost, and the round in which it was found"""
+        """for each ladder, the lowest cost and the round in which it was found"""
         self.round = 0
         self.banned = [self._ban() for _ in self.settings.ladders]
-        """of each ladder, the functions that it does without while it explores: so ladders come to different
-        kinds of programs, and not each to the kind that is found first"""
+        """for each ladder, the functions that it must not use while it explores, so that ladders find
+        different kinds of programs instead of all finding the easiest kind"""
 
     @property
     def costs(self) -> dict[Genome, float]:
-        """Of all that live, and of the best of every complexity."""
+        """The costs of all living programs, and of the best of every complexity."""
         return self.archive.costs
 
     def ask(self) -> list[tuple[int, Genome]]:
-        """New programs, and the island of each."""
+        """Breed new programs on every island, and return each with its island."""
         return [
             (number, child)
             for ladder, banned in zip(self.settings.ladders, self.banned, strict=True)
@@ -168,7 +175,16 @@ class Evolution:
     def promote(
         self, children: Sequence[tuple[int, Genome]], costs: Sequence[float], count: int
     ) -> list[tuple[int, Genome]]:
-        """The best of each island, simplified, of structures that were not promoted too often before."""
+        """Return the best children of each island, simplified.
+
+        Args:
+            children: The islands and programs that `ask` returned.
+            costs: The cost of each child.
+            count: The number of children that are promoted on each island.
+
+        Returns:
+            Islands and programs, without structures that were promoted too often before.
+        """
         chosen: list[tuple[int, Genome]] = []
         taken = [0] * len(self.islands)
         for place in sorted(range(len(children)), key=costs.__getitem__):
@@ -184,10 +200,12 @@ class Evolution:
         return chosen
 
     def tell(self, found: Iterable[tuple[int, Genome, float]], *, explore: bool) -> None:
-        """Island, program and cost of those that are worth to live.
+        """Admit programs to their islands, and end the round: migration, selection, and new starts.
 
-        As long as it is to `explore`, ladders are kept apart, and start anew when they no longer progress.
-        Afterwards they share the best of what all of them found.
+        Args:
+            found: Island, program and cost of the programs to admit.
+            explore: Whether ladders are kept apart and start again when they no longer progress. If not, they
+                share the best programs that any of them found.
         """
         for number, genome, cost in found:
             self.admit(number, genome, cost)
@@ -205,7 +223,7 @@ class Evolution:
         self.archive.forget(genome for island in self.islands for genome in island.values())
 
     def admit(self, island: int, genome: Genome, cost: float) -> None:
-        """Onto an island, if it is the best of its structure there, and into the archive."""
+        """Put a program into the archive, and onto an island if it is the best of its structure there."""
         self._record(genome, cost)
         structure = self.archive.structure(genome)
         rival = self.islands[island].get(structure)
@@ -213,7 +231,7 @@ class Evolution:
             self.islands[island][structure] = genome
 
     def improve(self, genome: Genome, cost: float) -> None:
-        """A program with better constants: wherever its structure lives, and in the archive."""
+        """Replace a program by one with better constants, wherever its structure lives and in the archive."""
         self._record(genome, cost)
         structure = self.archive.structure(genome)
         for island in self.islands:
@@ -279,12 +297,12 @@ class Evolution:
                     self.tried[number].clear()
 
     def lift_bans(self) -> bool:
-        """Whether there were any."""
+        """Allow all functions on all ladders, and tell whether any was banned."""
         banned, self.banned = self.banned, [set() for _ in self.banned]
         return any(banned)
 
     def _ban(self) -> set[str]:
-        """Half of the functions."""
+        """Draw half of the optional functions."""
         optional = self.grammar.optional
         return {optional[n] for n in self.rng.permutation(len(optional))[: len(optional) // 2]}
 
@@ -292,7 +310,7 @@ class Evolution:
         return sorted(self.islands[island].values(), key=lambda genome: self.costs[genome])[:count]
 
     def state(self) -> dict[str, Any]:
-        """Everything that changes, as plain data."""
+        """Return everything that changes, as plain data."""
         return {
             "islands": [plain_genomes(island.values()) for island in self.islands],
             **self.archive.state(),
@@ -305,7 +323,7 @@ class Evolution:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on, to the bit, where `state` was taken."""
+        """Go on exactly where the state was taken."""
         self.archive.restore(state)
         self.islands = [
             {self.archive.structure(genome): genome for genome in genomes(island)}
@@ -319,14 +337,14 @@ class Evolution:
         self.rng.bit_generator.state = state["rng"]
 
 
-# The constants of many programs refined at once, each by its own CMA-ES.
-
-
-_REACH = 50.0  # how far a constant may go to either side, in the grammar's spreads
+_REACH = 50.0  # the most that a constant may change in either direction, in the grammar's spreads
 
 
 class ConstantRefinement:
-    """`ask` for candidates of all programs, `tell` what they cost, as often as is worth it; then `best`."""
+    """The refinement of the constants of many programs at once, each by its own CMA-ES.
+
+    `ask` for candidates of all programs, `tell` their costs, and repeat; `best` holds the result.
+    """
 
     def __init__(
         self,
@@ -338,12 +356,18 @@ class ConstantRefinement:
         spread: float = 1.0,
         rng: np.random.Generator,
     ) -> None:
-        """`costs` of the programs as they are; `candidates` for each of them in every round.
+        """Begin at the constants that the programs have. Programs without constants stay as they are.
 
-        `spread`: of the first round, in the grammar's spreads. Programs without constants stay as they are.
+        Args:
+            genomes: The programs.
+            costs: Their costs.
+            grammar: The language, which tells how far constants may spread.
+            candidates: The number of candidates for each program in every round.
+            spread: The spread of the first round, in the grammar's spreads.
+            rng: The source of all random numbers.
         """
         self.best: list[tuple[Genome, float]] = list(zip(genomes, costs, strict=True))
-        """of each program, what it became, and what that costs"""
+        """the best variant of each program, and its cost"""
         self._runs = [
             _Run.begin(number, genome, places, grammar, candidates, spread, rng)
             for number, genome in enumerate(genomes)
@@ -353,10 +377,12 @@ class ConstantRefinement:
         self._asked: list[Genome] = []
 
     def ask(self) -> list[Genome]:
+        """Return the candidates of all programs, to be evaluated."""
         self._asked = [genome for run in self._runs for genome in run.ask()]
         return self._asked
 
     def tell(self, costs: Sequence[float]) -> None:
+        """Take the costs of the candidates, in the order of `ask`."""
         by_run = np.reshape(np.asarray(costs, np.float64), (len(self._runs), self._candidates))
         for n, (run, told) in enumerate(zip(self._runs, by_run, strict=True)):
             run.descent.tell(told)
@@ -367,7 +393,7 @@ class ConstantRefinement:
 
 @dataclass(frozen=True)
 class _Run:
-    """One program; its constants are `values` + `spreads` · point."""
+    """The descent of one program, whose constants are `values` + `spreads` · point."""
 
     number: int
     genome: Genome

@@ -1,7 +1,7 @@
-"""Formulas of the expression language as individuals, one for each output.
+"""The grammar of formulas has individuals with one formula of the expression language for each output.
 
-Sizes, not units: what grows is a gain of the right size times a variable, so that a plant in degrees is
-searched as one in radians.
+Formulas grow from terms of a gain times a variable. Gains have the size that suits the variable, so that the
+search does not depend on units: a plant in degrees is searched as one in radians.
 """
 
 import math
@@ -26,163 +26,18 @@ from clearloop.expression import (
 from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE, Operation
 from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, any_of, compose, few_digits
 
-# How large the result of a program usually is, roughly: so that what takes its place fits there.
-
-_SMALLEST, _LARGEST = 1e-9, 1e9
-KEEP_SIZE = frozenset({"add", "sub", "min", "max", "abs", "neg", "if", "mul", "div", "tanh", "clip"})
-"""Operations that formulas use such that the result is as large as the first argument."""
-
-
-def usual_size(genome: Genome, sizes: Sequence[float]) -> float:
-    """`sizes` of the variables."""
-    stack: list[float] = []
-    for code, operand in zip(*genome, strict=True):
-        if code == NUMBER:
-            stack.append(abs(operand))
-        elif code == VARIABLE:
-            stack.append(sizes[int(operand)])
-        else:
-            operation = BY_OPCODE[code]
-            arguments = stack[-operation.arity :]
-            stack[-operation.arity :] = [min(max(_result(operation.name, arguments), _SMALLEST), _LARGEST)]
-    return stack[0]
-
-
-def _result(name: str, arguments: list[float]) -> float:
-    match name:
-        case "add" | "sub" | "min" | "max" | "abs" | "neg":
-            return max(arguments)
-        case "if":
-            return max(arguments[1:])
-        case "mul":
-            return arguments[0] * arguments[1]
-        case "div":
-            return arguments[0] / max(arguments[1], _SMALLEST)
-        case "clip":
-            return min(arguments[0], max(arguments[1:]))
-    return 1.0
-
-
-# Automatic cancelation: formulas gathered as one would on paper, in real numbers.
-#
-# Unlike `expression.simplify` it may change the last digits of a result, so what it gives is a new
-# individual, to be evaluated like any other.
-
-_ADD, _SUB, _MUL, _DIV, _NEG = (OPERATIONS[name] for name in ("add", "sub", "mul", "div", "neg"))
-_ONE = Number(1.0)
-
-_Terms = dict[Expression, float]
-"""A sum: the factor of each part; the part 1 is the constant."""
-
-
-def cancel(formula: Expression, order: Sequence[Variable] = ()) -> Expression:
-    """The same formula with its sums and constant factors gathered, if that is not more complex.
-
-    `order` of variables: short terms come first, and among equals those of earlier variables.
-    """
-    gathered = simplify(_Gathering(order).gathered(formula))
-    return gathered if complexity(gathered) <= complexity(formula) else formula
-
-
-class _Gathering:
-    def __init__(self, order: Sequence[Variable]) -> None:
-        self._rank = {variable: number for number, variable in enumerate(order)}
-
-    def gathered(self, formula: Expression) -> Expression:
-        """Numbers as sums; conditions keep their operation and gather its arguments."""
-        if isinstance(formula, Call) and formula.kind == "condition":
-            return Call(formula.operation, tuple(self.gathered(argument) for argument in formula.arguments))
-        return self._rebuilt(self._terms(formula))
-
-    def _terms(self, formula: Expression) -> _Terms:
-        match formula:
-            case Number(value):
-                return {_ONE: value}
-            case Call(operation, (left, right)) if operation in (_ADD, _SUB):
-                return _sum(self._terms(left), self._terms(right), 1.0 if operation is _ADD else -1.0)
-            case Call(operation, (inner,)) if operation is _NEG:
-                return _sum({}, self._terms(inner), -1.0)
-            case Call(operation, (left, right)) if operation is _MUL:
-                return self._product(self._terms(left), self._terms(right))
-            case Call(operation, (left, right)) if operation is _DIV:
-                return self._quotient(self._terms(left), self._terms(right))
-            case Call(operation, arguments):
-                return {Call(operation, tuple(self.gathered(argument) for argument in arguments)): 1.0}
-        return {formula: 1.0}
-
-    def _product(self, first: _Terms, second: _Terms) -> _Terms:
-        for constant, other in ((first, second), (second, first)):
-            if set(constant) <= {_ONE}:
-                return self._scaled(other, constant.get(_ONE, 0.0))
-        (left, a), (right, b) = self._factored(first), self._factored(second)
-        return {Call(_MUL, (left, right)): a * b}
-
-    def _quotient(self, first: _Terms, second: _Terms) -> _Terms:
-        if set(second) <= {_ONE} and second.get(_ONE):
-            return self._scaled(first, 1.0 / second[_ONE])
-        (left, a), (right, b) = self._factored(first), self._factored(second)
-        return {Call(_DIV, (left, right)): a / b}
-
-    def _scaled(self, terms: _Terms, factor: float) -> _Terms:
-        """Multiplied out, unless it is simpler to leave the sum in brackets."""
-        out = {part: value * factor for part, value in terms.items()}
-        inner = self._rebuilt(terms)
-        if len(terms) > 1 and complexity(inner) + 2 < complexity(self._rebuilt(out)):
-            return {inner: factor}
-        return out
-
-    def _factored(self, terms: _Terms) -> tuple[Expression, float]:
-        """The sum as a product with a constant."""
-        if len(terms) == 1:
-            ((part, factor),) = terms.items()
-            if factor:
-                return part, factor
-        return self._rebuilt(terms), 1.0
-
-    def _rebuilt(self, terms: _Terms) -> Expression:
-        total: Expression | None = None
-        for part in sorted(terms, key=self._place):
-            size = few_digits(abs(terms[part]))
-            if not size or not math.isfinite(size):
-                continue
-            positive = terms[part] > 0
-            if total is None:
-                total = _times(size if positive else -size, part)
-            else:
-                total = Call(_ADD if positive else _SUB, (total, _times(size, part)))
-        return Number(0.0) if total is None else total
-
-    def _place(self, part: Expression) -> tuple[bool, int, list[int], list[float]]:
-        """Where a term stands in a sum, whatever the names; the constant is the last."""
-        words = encode(part, lambda variable: self._rank.setdefault(variable, len(self._rank)))
-        return part == _ONE, complexity(part), words.code.tolist(), words.operand.tolist()
-
-
-def _sum(first: _Terms, second: _Terms, sign: float) -> _Terms:
-    total = dict(first)
-    for part, factor in second.items():
-        total[part] = total.get(part, 0.0) + sign * factor
-    return total
-
-
-def _times(factor: float, part: Expression) -> Expression:
-    if part == _ONE:
-        return Number(factor)
-    if factor == -1:
-        return Call(_NEG, (part,))
-    return part if factor == 1 else Call(_MUL, (Number(factor), part))
-
-
-_CONTROLLER = max(BY_OPCODE) + 1  # the root: takes a formula for each output
+_CONTROLLER = max(BY_OPCODE) + 1  # the root, whose arguments are the formulas of the outputs
 ADD, SUB, NEG, MUL = (OPERATIONS[name].opcode for name in ("add", "sub", "neg", "mul"))
 _TANH, CLIP, IF, ABS = (OPERATIONS[name].opcode for name in ("tanh", "clip", "if", "abs"))
-_ALWAYS = ("add", "sub", "neg", "mul")  # cancelation gathers terms with these
-_MOST_TERMS = 4  # of a sum that grows, besides what is deeper
-MORE_TERMS = 0.4  # of the insertions: one more term in a sum
-PART_OF_SUM = 0.7  # of the others, in a sum: around some of its terms rather than around all
+_ALWAYS = ("add", "sub", "neg", "mul")  # cancelation writes sums with these
+_MOST_TERMS = 4  # of a new sum, besides its deeper term
+MORE_TERMS = 0.4  # share of the insertions that add a term to a sum
+PART_OF_SUM = 0.7  # share of the other insertions into a sum that wrap some of its terms rather than all
 
 
 class Formulas(Grammar):
+    """The grammar of formulas, one for each output."""
+
     def __init__(
         self,
         functions: Sequence[str],
@@ -190,9 +45,13 @@ class Formulas(Grammar):
         sizes: NDArray[np.float64],
         outputs: NDArray[np.float64],
     ) -> None:
-        """`variables` are what formulas may read, [n] `sizes` how large they usually are.
+        """Choose the functions and variables of formulas.
 
-        [A] `outputs`: how large the result of each formula should be.
+        Args:
+            functions: Names of the operations that formulas may use.
+            variables: Variables that formulas may read.
+            sizes: [n] usual size of each variable.
+            outputs: [A] size that the result of each formula should have.
         """
         chosen = [OPERATIONS[name] for name in functions]
         known = [OPERATIONS[name] for name in dict.fromkeys((*functions, *_ALWAYS))]
@@ -251,17 +110,18 @@ class Formulas(Grammar):
         return 0.3 * np.where(values > 0, values, 1e-3)
 
     def used(self, genome: Genome) -> set[str]:
-        """A gain times something does not count as a product."""
+        """Return the optional functions that a program uses; a gain times something is no `mul`."""
         products = (place for place, code in enumerate(genome.code) if code == MUL)
         plain = all(self._has_gain(genome, place) for place in products)
         return super().used(genome) - ({"mul"} if plain else set())
 
     def expressions(self, genome: Genome) -> list[Expression]:
-        """The formula of each output."""
+        """Return the formula of each output."""
         slices = list(self.vocabulary.arguments(genome, len(genome.code) - 1))[::-1]
         return [self._expression(genome.slice(*bounds)) for bounds in slices]
 
     def from_expressions(self, formulas: Sequence[Expression]) -> Genome:
+        """Return the genome of formulas, one for each output."""
         programs = [encode(formula, self.variables.index) for formula in formulas]
         genomes = [Genome(tuple(p.code.tolist()), tuple(p.operand.tolist())) for p in programs]
         return compose(_CONTROLLER, *genomes)
@@ -274,7 +134,7 @@ class Formulas(Grammar):
         return any(genome.code[stop - 1] == NUMBER for _, stop in self.vocabulary.arguments(genome, place))
 
     def _summands(self, genome: Genome) -> list[Genome]:
-        """What is added up at the root; what is subtracted, negated."""
+        """Return the parts that the root adds up; subtracted parts are negated."""
         root = genome.code[-1]
         if root not in (ADD, SUB):
             return [genome]
@@ -285,7 +145,7 @@ class Formulas(Grammar):
         return self._summands(genome.slice(left, right)) + last
 
     def _sum(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
-        """Gains times different variables, and half of the time something deeper."""
+        """Grow a sum of gains times different variables, and half of the time a deeper term."""
         chosen = rng.permutation(len(self.variables))[: int(rng.integers(1, _MOST_TERMS + 1))].tolist()
         terms = [self._gain_times(which, rng, size) for which in chosen]
         if rng.random() < 0.5:
@@ -293,7 +153,7 @@ class Formulas(Grammar):
         return _added(terms)
 
     def _number(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
-        """Something of about this size."""
+        """Grow a number of about this size."""
         if depth <= 0 or rng.random() < 0.3:
             dice = rng.random()
             if dice < 0.75:
@@ -306,7 +166,7 @@ class Formulas(Grammar):
     def _around(
         self, operation: Operation, first: Genome, size: float, depth: int, rng: np.random.Generator
     ) -> Genome:
-        """An operation with `first` among its arguments, and others that give it the same size."""
+        """Apply an operation to `first` and new arguments such that the result has about the same size."""
         height = few_digits(max(size, _SMALLEST) * math.exp(rng.normal(0.0, 0.5)))
         match operation.name:
             case "mul" | "div":
@@ -341,17 +201,17 @@ class Formulas(Grammar):
         return compose(MUL, self._constant(rng, size / self.sizes[which]), variable)
 
     def _variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
-        """One of them, and its size."""
+        """Draw a variable, and return it with its size."""
         which = int(rng.integers(len(self.variables)))
         return Genome((VARIABLE,), (float(which),)), self.sizes[which]
 
     def _constant(self, rng: np.random.Generator, size: float) -> Genome:
-        """Of about this size, of either sign."""
+        """Draw a constant of about this size and either sign."""
         return _number(few_digits(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
 
 
 def _parted(terms: list[Genome], rng: np.random.Generator) -> tuple[Genome, Genome | None]:
-    """The sum of some terms and of the others; now and then, and if there is one term, all and none."""
+    """Split a sum at random into two; sometimes, and always for one term, the second is None."""
     if len(terms) == 1 or rng.random() > PART_OF_SUM:
         return _added(terms), None
     order = rng.permutation(len(terms)).tolist()
@@ -366,3 +226,154 @@ def _added(terms: list[Genome]) -> Genome:
 
 def _number(value: float) -> Genome:
     return Genome((NUMBER,), (value,))
+
+
+_SMALLEST, _LARGEST = 1e-9, 1e9
+KEEP_SIZE = frozenset({"add", "sub", "min", "max", "abs", "neg", "if", "mul", "div", "tanh", "clip"})
+"""Operations that grow such that the result is as large as the first argument."""
+
+
+def usual_size(genome: Genome, sizes: Sequence[float]) -> float:
+    """Estimate the usual size of a program's result, so that what replaces it can have the same size.
+
+    Args:
+        genome: The program.
+        sizes: The usual size of each variable.
+    """
+    stack: list[float] = []
+    for code, operand in zip(*genome, strict=True):
+        if code == NUMBER:
+            stack.append(abs(operand))
+        elif code == VARIABLE:
+            stack.append(sizes[int(operand)])
+        else:
+            operation = BY_OPCODE[code]
+            arguments = stack[-operation.arity :]
+            stack[-operation.arity :] = [min(max(_result(operation.name, arguments), _SMALLEST), _LARGEST)]
+    return stack[0]
+
+
+def _result(name: str, arguments: list[float]) -> float:
+    match name:
+        case "add" | "sub" | "min" | "max" | "abs" | "neg":
+            return max(arguments)
+        case "if":
+            return max(arguments[1:])
+        case "mul":
+            return arguments[0] * arguments[1]
+        case "div":
+            return arguments[0] / max(arguments[1], _SMALLEST)
+        case "clip":
+            return min(arguments[0], max(arguments[1:]))
+    return 1.0
+
+
+# Automatic cancelation collects the terms of formulas as on paper, with real numbers. Unlike
+# `expression.simplify`, it may change the last digits of a result, so its result is a new individual, which
+# is evaluated like any other.
+
+_ADD, _SUB, _MUL, _DIV, _NEG = (OPERATIONS[name] for name in ("add", "sub", "mul", "div", "neg"))
+_ONE = Number(1.0)
+
+_Terms = dict[Expression, float]  # a sum: the factor of each part; the part 1 is the constant
+
+
+def cancel(formula: Expression, order: Sequence[Variable] = ()) -> Expression:
+    """Return the formula with its terms and constant factors collected, if that is not more complex.
+
+    Args:
+        formula: The formula.
+        order: The variables in the order of their terms: short terms come first, and among terms of the same
+            complexity those with earlier variables.
+    """
+    gathered = simplify(_Gathering(order).gathered(formula))
+    return gathered if complexity(gathered) <= complexity(formula) else formula
+
+
+class _Gathering:
+    def __init__(self, order: Sequence[Variable]) -> None:
+        self._rank = {variable: number for number, variable in enumerate(order)}
+
+    def gathered(self, formula: Expression) -> Expression:
+        """Write a number as a sum; conditions keep their operation, and their arguments are collected."""
+        if isinstance(formula, Call) and formula.kind == "condition":
+            return Call(formula.operation, tuple(self.gathered(argument) for argument in formula.arguments))
+        return self._rebuilt(self._terms(formula))
+
+    def _terms(self, formula: Expression) -> _Terms:
+        match formula:
+            case Number(value):
+                return {_ONE: value}
+            case Call(operation, (left, right)) if operation in (_ADD, _SUB):
+                return _sum(self._terms(left), self._terms(right), 1.0 if operation is _ADD else -1.0)
+            case Call(operation, (inner,)) if operation is _NEG:
+                return _sum({}, self._terms(inner), -1.0)
+            case Call(operation, (left, right)) if operation is _MUL:
+                return self._product(self._terms(left), self._terms(right))
+            case Call(operation, (left, right)) if operation is _DIV:
+                return self._quotient(self._terms(left), self._terms(right))
+            case Call(operation, arguments):
+                return {Call(operation, tuple(self.gathered(argument) for argument in arguments)): 1.0}
+        return {formula: 1.0}
+
+    def _product(self, first: _Terms, second: _Terms) -> _Terms:
+        for constant, other in ((first, second), (second, first)):
+            if set(constant) <= {_ONE}:
+                return self._scaled(other, constant.get(_ONE, 0.0))
+        (left, a), (right, b) = self._factored(first), self._factored(second)
+        return {Call(_MUL, (left, right)): a * b}
+
+    def _quotient(self, first: _Terms, second: _Terms) -> _Terms:
+        if set(second) <= {_ONE} and second.get(_ONE):
+            return self._scaled(first, 1.0 / second[_ONE])
+        (left, a), (right, b) = self._factored(first), self._factored(second)
+        return {Call(_DIV, (left, right)): a / b}
+
+    def _scaled(self, terms: _Terms, factor: float) -> _Terms:
+        """Multiply each term by a factor, unless it is simpler to leave the sum in brackets."""
+        out = {part: value * factor for part, value in terms.items()}
+        inner = self._rebuilt(terms)
+        if len(terms) > 1 and complexity(inner) + 2 < complexity(self._rebuilt(out)):
+            return {inner: factor}
+        return out
+
+    def _factored(self, terms: _Terms) -> tuple[Expression, float]:
+        """Split a sum into a formula and a constant factor."""
+        if len(terms) == 1:
+            ((part, factor),) = terms.items()
+            if factor:
+                return part, factor
+        return self._rebuilt(terms), 1.0
+
+    def _rebuilt(self, terms: _Terms) -> Expression:
+        total: Expression | None = None
+        for part in sorted(terms, key=self._place):
+            size = few_digits(abs(terms[part]))
+            if not size or not math.isfinite(size):
+                continue
+            positive = terms[part] > 0
+            if total is None:
+                total = _times(size if positive else -size, part)
+            else:
+                total = Call(_ADD if positive else _SUB, (total, _times(size, part)))
+        return Number(0.0) if total is None else total
+
+    def _place(self, part: Expression) -> tuple[bool, int, list[int], list[float]]:
+        """Return the key that orders the terms of a sum, whatever their names; the constant is the last."""
+        words = encode(part, lambda variable: self._rank.setdefault(variable, len(self._rank)))
+        return part == _ONE, complexity(part), words.code.tolist(), words.operand.tolist()
+
+
+def _sum(first: _Terms, second: _Terms, sign: float) -> _Terms:
+    total = dict(first)
+    for part, factor in second.items():
+        total[part] = total.get(part, 0.0) + sign * factor
+    return total
+
+
+def _times(factor: float, part: Expression) -> Expression:
+    if part == _ONE:
+        return Number(factor)
+    if factor == -1:
+        return Call(_NEG, (part,))
+    return part if factor == 1 else Call(_MUL, (Number(factor), part))

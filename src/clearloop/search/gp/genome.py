@@ -1,4 +1,4 @@
-"""Individuals as postfix arrays, in which every subtree is a slice: what crossover cuts and exchanges."""
+"""Individuals are programs in postfix order, so that every subtree is a slice that operators can exchange."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -16,24 +16,26 @@ _T = TypeVar("_T")
 
 
 class Genome(NamedTuple):
-    """A program: a symbol's code for each gene, and beside it a constant or the number of a variable.
-
-    Hashable, so that none need be evaluated twice.
-    """
+    """A program in postfix order. Genomes are hashable, so that none is evaluated twice."""
 
     code: tuple[int, ...]
+    """code of the symbol of each gene"""
     operand: tuple[float, ...]
+    """constant or index of the variable of each gene; 0 for other symbols"""
 
     def slice(self, start: int, stop: int) -> "Genome":
+        """Return the genes from `start` to `stop`."""
         return Genome(self.code[start:stop], self.operand[start:stop])
 
     def replace(self, start: int, stop: int, other: "Genome") -> "Genome":
+        """Return the genome with other genes instead of those from `start` to `stop`."""
         return Genome(
             self.code[:start] + other.code + self.code[stop:],
             self.operand[:start] + other.operand + self.operand[stop:],
         )
 
     def with_operands(self, places: Sequence[int], values: Sequence[float]) -> "Genome":
+        """Return the genome with these operands in the genes `places`."""
         operand = list(self.operand)
         for place, value in zip(places, values, strict=True):
             operand[place] = value
@@ -42,16 +44,18 @@ class Genome(NamedTuple):
 
 @dataclass(frozen=True)
 class Symbol:
-    """A gene of this code gives something of one kind, and takes arguments of others."""
+    """A symbol of the language, with the kinds (types) of its result and its arguments."""
 
     code: int
     name: str
     kind: str
+    """kind of the result"""
     takes: tuple[str, ...] = ()
+    """kind of each argument"""
     weight: int = 1
     """what it adds to the complexity"""
     constant: bool = False
-    """whether its operand is a constant, to be adjusted"""
+    """whether its operand is a constant that the search adjusts"""
 
 
 class Vocabulary:
@@ -74,14 +78,15 @@ class Vocabulary:
         }
 
     def complexity(self, genome: Genome) -> int:
+        """Return the sum of the weights of a genome's symbols."""
         return sum(map(self._weight.__getitem__, genome.code))
 
     def kind(self, genome: Genome, place: int) -> str:
-        """What the subtree whose root is the gene `place` gives."""
+        """Return the kind of the subtree whose root is the gene `place`."""
         return self._kind[genome.code[place]]
 
     def start(self, genome: Genome, place: int) -> int:
-        """Where the subtree begins whose root is the gene `place`."""
+        """Return the first gene of the subtree whose root is the gene `place`."""
         missing = 1
         while missing:
             missing += self._arity[genome.code[place]] - 1
@@ -89,10 +94,11 @@ class Vocabulary:
         return place + 1
 
     def subtree(self, genome: Genome, place: int) -> Genome:
+        """Return the subtree whose root is the gene `place`."""
         return genome.slice(self.start(genome, place), place + 1)
 
     def arguments(self, genome: Genome, place: int) -> Iterator[tuple[int, int]]:
-        """Start and stop of each argument of the gene `place`, the last argument first."""
+        """Yield start and stop of each argument of the gene `place`, the last argument first."""
         stop = place
         for _ in range(self._arity[genome.code[place]]):
             start = self.start(genome, stop - 1)
@@ -100,16 +106,16 @@ class Vocabulary:
             stop = start
 
     def places(self, genome: Genome, kind: str) -> list[int]:
-        """The genes whose subtrees are of this kind."""
+        """Return the genes whose subtrees are of this kind."""
         kinds = self._kind
         return [place for place, code in enumerate(genome.code) if kinds[code] == kind]
 
     def constants(self, genome: Genome) -> list[int]:
-        """The genes that hold one."""
+        """Return the genes that hold constants."""
         return [place for place, code in enumerate(genome.code) if code in self._constants]
 
     def alike(self, code: int) -> list[int]:
-        """Other symbols that take and give the same kinds; none for what takes nothing."""
+        """Return the other symbols with the same kinds; there are none for symbols without arguments."""
         return self._alike.get(code, [])
 
 
@@ -118,107 +124,113 @@ def _signature(symbol: Symbol) -> tuple[str, tuple[str, ...]]:
 
 
 def any_of(choices: Sequence[_T], rng: np.random.Generator) -> _T:
+    """Draw one of the choices."""
     return choices[int(rng.random() * len(choices))]
 
 
 def compose(symbol: int, *arguments: Genome) -> Genome:
-    """The program that applies a symbol to others."""
+    """Return the program that applies a symbol to arguments."""
     code = tuple(gene for argument in arguments for gene in argument.code)
     operand = tuple(value for argument in arguments for value in argument.operand)
     return Genome((*code, symbol), (*operand, 0.0))
 
 
-# What a search must know of its language: the symbols, how programs grow, and what constants may become.
-
-_DIGITS = 3  # of a constant: a person has to read it
+_DIGITS = 3  # significant digits of a constant, because a person has to read it
 
 
 class Grammar(ABC):
+    """The language of a search: its symbols, how programs grow, and how far constants may change."""
+
     vocabulary: Vocabulary
     optional: tuple[str, ...] = ()
-    """functions that programs can do without"""
+    """functions that programs need not use"""
 
     @abstractmethod
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        """A new individual, of about this depth."""
+        """Return a new individual, of about this depth."""
 
     @abstractmethod
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
-        """A small random subtree that may stand in the place of the one whose root is the gene `place`."""
+        """Return a small random subtree that may replace the one whose root is the gene `place`."""
 
     @abstractmethod
     def wrap(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
-        """The subtree whose root is the gene `place`, as an argument of something new of the same kind."""
+        """Return something new of the same kind, with the subtree whose root is the gene `place` in it."""
 
     @abstractmethod
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
-        """The same genome with another variable in the gene `place`; itself if it holds none."""
+        """Return the genome with another variable in the gene `place`, or itself if that is no variable."""
 
     @abstractmethod
     def simplify(self, genome: Genome) -> Genome:
-        """The same function in fewer genes, where that can be seen: automatic cancelation."""
+        """Return the same function in fewer genes, if there are such: automatic cancelation."""
 
     @abstractmethod
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
-        """For each constant, how far from its value it is worth looking."""
+        """Return, for each constant, a typical distance at which to search for better values."""
 
     def used(self, genome: Genome) -> set[str]:
-        """Which of the optional functions a program has."""
+        """Return the optional functions that a program uses."""
         return {self.vocabulary.symbols[code].name for code in genome.code}.intersection(self.optional)
 
 
 def few_digits(value: float) -> float:
+    """Round a constant to a few significant digits."""
     return significant(value, _DIGITS)
-
-
-# How an evolution breeds: sizes and shares.
 
 
 @dataclass(frozen=True, kw_only=True)
 class GP:
-    """Settings. What the shares of crossover … simplification leave over is point mutation."""
+    """Settings of an evolution. The shares of the operators leave a rest, which is point mutation."""
 
     islands: tuple[int, ...] = (11, 15, 21, 27, 33, 11, 15, 21, 27, 33)
-    """the largest complexity that each allows. Good programs move on to the next, if it allows more; islands
-    between which programs move are a ladder"""
+    """largest complexity on each island. Good programs move to the next island if that allows more; islands
+    between which programs move are called a ladder"""
     population: int = 40
     """structures on each island"""
     offspring: int = 64
     """children on each island in every round"""
     tournament: int = 3
+    """programs of which the best becomes a parent"""
     crossover: float = 0.3
+    """share of children by crossover"""
     fresh: float = 0.05
+    """share of children that are new programs"""
     subtree: float = 0.15
+    """share of children with a new subtree instead of an old one"""
     insertion: float = 0.2
+    """share of children with something new around a subtree"""
     removal: float = 0.1
+    """share of children with an argument instead of its operation"""
     constants: float = 0.05
+    """share of children with other constants"""
     tries: int = 2
-    """how often a structure may be promoted on an island: it is new ones that count"""
+    """times that a structure may be promoted on an island, so that new structures get their turn"""
     patience: int = 12
-    """rounds without progress after which a ladder starts anew, while the search explores"""
+    """rounds without progress after which a ladder starts again, while the search explores"""
 
     def __post_init__(self) -> None:
         if not self.islands:
-            raise ClearloopError("gp: islands: expected one or more")
+            raise ClearloopError("gp: islands: expected at least one island")
         check_range(self, "islands population offspring tournament tries patience", 1)
         check_range(self, "crossover fresh subtree insertion removal constants", 0, 1)
 
     @property
     def ladders(self) -> list[range]:
-        """The numbers of the islands of each."""
+        """The islands of each ladder."""
         limits = self.islands
         first = [n for n in range(len(limits)) if n == 0 or limits[n] <= limits[n - 1]]
         return [range(start, stop) for start, stop in pairwise((*first, len(limits)))]
 
 
-# How new programs come from old ones. Every operator keeps kinds, so every child is a program.
+# The operators that make new programs from old ones. Each of them keeps kinds, so every child is a program.
 
 Slice = tuple[int, int]
-"""Where a subtree starts and stops in its genome."""
+"""Start and stop of a subtree in its genome."""
 
 
 def cross(first: Genome, second: Genome, grammar: Grammar, rng: np.random.Generator) -> tuple[Genome, Genome]:
-    """Exchange two subtrees of the same kind: two offspring, as in the paper's figure 6."""
+    """Exchange two subtrees of the same kind, which gives two children, as in figure 6 of the paper."""
     cuts = choose_cuts(first, second, grammar.vocabulary, rng)
     if cuts is None:
         return first, second
@@ -229,7 +241,7 @@ def cross(first: Genome, second: Genome, grammar: Grammar, rng: np.random.Genera
 def choose_cuts(
     first: Genome, second: Genome, words: Vocabulary, rng: np.random.Generator
 ) -> tuple[Slice, Slice] | None:
-    """A subtree of each, of the same kind; None if there is no such pair with the first one's."""
+    """Draw a subtree of each of the same kind; None if the second has none of the kind drawn in the first."""
     cut = any_of(range(len(first.code)), rng)
     places = words.places(second, words.kind(first, cut))
     if not places:
@@ -239,7 +251,7 @@ def choose_cuts(
 
 
 def mutate_subtree(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
-    """A new subtree in the place of an old one."""
+    """Replace a subtree by a new one."""
     place = any_of(range(len(genome.code)), rng)
     return genome.replace(
         grammar.vocabulary.start(genome, place), place + 1, grammar.regrow(genome, place, rng)
@@ -247,7 +259,7 @@ def mutate_subtree(genome: Genome, grammar: Grammar, rng: np.random.Generator) -
 
 
 def insert(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
-    """Something new around a subtree, which becomes one of its arguments."""
+    """Insert something new around a subtree, which becomes one of its arguments."""
     place = any_of(range(len(genome.code)), rng)
     return genome.replace(
         grammar.vocabulary.start(genome, place), place + 1, grammar.wrap(genome, place, rng)
@@ -255,7 +267,7 @@ def insert(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome
 
 
 def remove(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
-    """One of a gene's arguments in the place of the gene."""
+    """Replace a subtree by one of its root's arguments."""
     words = grammar.vocabulary
     place = any_of(range(len(genome.code)), rng)
     kind = words.kind(genome, place)
@@ -271,7 +283,7 @@ def remove(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome
 
 
 def mutate_point(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
-    """Another symbol with the same arguments, or another variable."""
+    """Replace a symbol by another one with the same arguments, or a variable by another one."""
     place = any_of(range(len(genome.code)), rng)
     others = grammar.vocabulary.alike(genome.code[place])
     if not others:
@@ -281,7 +293,7 @@ def mutate_point(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> 
 
 
 def mutate_constants(genome: Genome, grammar: Grammar, rng: np.random.Generator) -> Genome:
-    """Every constant a little, and sometimes one of them a lot."""
+    """Change every constant a little, and sometimes one of them a lot."""
     places = grammar.vocabulary.constants(genome)
     if not places:
         return genome

@@ -1,8 +1,8 @@
-"""Fuzzy rule bases as individuals, one for each output.
+"""The grammar of fuzzy rules has individuals with one rule base for each output.
 
-A rule base is a typed program: which features enter each rule, the centres and widths of its membership
-functions, its output, and the slope alpha of the defuzzification. So a rule uses only the features that it
-needs.
+A rule base is a typed program, which says which features enter each rule, the centres and widths of its
+membership functions, its output, and the slope alpha of the defuzzification. So a rule uses only the features
+that it needs.
 """
 
 import math
@@ -15,25 +15,31 @@ from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, comp
 
 _CONTROLLER, BASE, JOIN, RULE, _AND, ABOUT, FEATURE, CENTRE, _WIDTH, OUTPUT, ALPHA = range(11)
 
-_NARROWEST = 1e-3  # as a share of the feature's size: narrower, a rule fits nothing that will be seen
+_NARROWEST = 1e-3  # least width, as a share of the feature's size: a narrower rule fits nothing in practice
 
 Premise = dict[int, tuple[float, float]]
-"""Centre and width of each feature, by its number."""
-_Rule = tuple[Premise, float]
-"""And the rule's output."""
+"""Centre and width of each feature, by the index of the feature."""
+_Rule = tuple[Premise, float]  # a premise and the output of the rule
 
 
 class DecodedRules(NamedTuple):
+    """The rule base of one output."""
+
     alpha: float
     rules: list[_Rule]
 
 
 class Rules(Grammar):
-    def __init__(self, sizes: NDArray[np.float64], outputs: int, *, mirrored: bool) -> None:
-        """[n] `sizes` of the features that rules may look at; how many rule bases there are to be.
+    """The grammar of fuzzy rule bases, one for each output."""
 
-        `mirrored`: every rule has a twin, with the opposite centres and the opposite output. It is part of
-        the rule base and of its complexity, but not searched.
+    def __init__(self, sizes: NDArray[np.float64], outputs: int, *, mirrored: bool) -> None:
+        """Choose the features and the number of rule bases.
+
+        Args:
+            sizes: [n] usual size of each feature that rules may read.
+            outputs: The number of rule bases.
+            mirrored: Whether every rule has a twin with the opposite centres and the opposite output, which
+                is part of the rule base and of its complexity but is not searched.
         """
         self.sizes, self.outputs, self.mirrored = sizes.tolist(), outputs, mirrored
         twice = 2 if mirrored else 1
@@ -76,13 +82,13 @@ class Rules(Grammar):
         return old
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
-        """Another feature brings its own centre and width."""
+        """Return the genome with another feature in the gene `place`, and a new centre and width for it."""
         if genome.code[place] != FEATURE:
             return genome
         return genome.replace(place, place + 3, self._about(rng).slice(0, 3))
 
     def simplify(self, genome: Genome) -> Genome:
-        """Terms of one rule on the same feature are one; features in order; widths positive."""
+        """Merge the terms of a rule on the same feature, sort features, and make widths positive."""
         return compose(_CONTROLLER, *(_written(base) for base in self.bases(genome)))
 
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
@@ -95,7 +101,7 @@ class Rules(Grammar):
         return np.array(spreads)
 
     def bases(self, genome: Genome) -> list[DecodedRules]:
-        """What the program says, for each output; without twins."""
+        """Return the rule base of each output, without twins."""
         stack: list[Any] = []
         for code, operand in zip(*genome, strict=True):
             if code >= FEATURE:
@@ -115,7 +121,7 @@ class Rules(Grammar):
         return stack
 
     def whole(self, rules: list[_Rule]) -> list[_Rule]:
-        """With the twins, where rules have them."""
+        """Return rules with their twins, if they have any."""
         if not self.mirrored:
             return rules
         return [rule for own in rules for rule in (own, _twin(*own))]
@@ -149,7 +155,7 @@ def _twin(premise: Premise, output: float) -> _Rule:
 
 
 def _both(first: Premise, second: Premise) -> Premise:
-    """Two Gaussians of one feature multiply to one, narrower and between them."""
+    """Multiply premises: two Gaussians of one feature become one, narrower and between them."""
     both = dict(first)
     for feature, (centre, width) in second.items():
         if feature not in both:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clearloop.methods.method import find_oscillation
+from clearloop.methods.pid import find_oscillation
 
 TIMES: NDArray[np.float64] = np.arange(400.0)
 

@@ -74,7 +74,7 @@ def test_all_reasons_are_listed(run: Run) -> None:
     done = run("learn", "pusher.toml", "--data", "few.csv", *QUICK)
     assert done.code == 2
     first, *reasons, last = done.err.splitlines()
-    assert first == "Not from this data:"
+    assert first == "No controller can be learned from this data:"
     assert {"size", "constant-action"} <= {line.strip().split(":")[0] for line in reasons}
     assert last.startswith("error: few.csv: not from this data: because ")
 
@@ -94,7 +94,7 @@ def test_a_model_that_predicts_nothing_is_refused(run: Run, monkeypatch: pytest.
     description = json.loads(Path("run/run.json").read_text())
     assert description["status"] == "refused"
     assert description["doubts"][0]["code"] == "unpredictable"
-    assert "not from this data" in error(run("show", "run"))
+    assert "no controller can be learned from its data" in error(run("show", "run"))
     assert "not from this data" in run("learn", "pusher.toml", "--out", "run", "--resume").err
     assert run("learn", "pusher.toml", *QUICK, "--out", "run").code == 0  # what was refused can be replaced
 

@@ -107,7 +107,8 @@ def test_ctrl_c_keeps_the_round_and_says_how_to_go_on(learn: Run, whole: Path) -
     done = stopped(f"guess.safetensors:2:{int(signal.SIGINT)}")
     assert done.code == 130
     assert (
-        done.err.splitlines()[-1] == "interrupted; to go on: clearloop learn pusher.toml --out run --resume"
+        done.err.splitlines()[-1]
+        == "interrupted; to continue: clearloop learn pusher.toml --out run --resume"
     )
     assert done.out.splitlines()[0].startswith("Batch")
     assert json.loads(Path("run/run.json").read_text())["status"] == "interrupted"
@@ -115,7 +116,7 @@ def test_ctrl_c_keeps_the_round_and_says_how_to_go_on(learn: Run, whole: Path) -
     assert state["learning"]["search"]["round"] == 2  # the one after which it was asked
     refused = learn(*ASKED, "--out", "run")
     assert refused.code == 2
-    assert "run: holds a run of 'clearloop learn' already" in refused.err
+    assert "run: already holds a run of 'clearloop learn'" in refused.err
     assert learn("--out", "run", "--resume").code == 0
     assert outcome(Path("run")) == outcome(whole)
 
@@ -131,7 +132,7 @@ def test_ctrl_c_in_the_report_leaves_a_finished_run(
         patch.setattr(os, "_exit", sys.exit)
         done = learn(*ASKED, "--out", "run")
     assert done.code == 130
-    assert done.err.splitlines()[-1] == "interrupted; for the report: clearloop report run"
+    assert done.err.splitlines()[-1] == "interrupted; to write the report: clearloop report run"
     assert json.loads(Path("run/run.json").read_text())["status"] == "finished"
     assert learn("--out", "run", "--resume").code == 0
     assert outcome(Path("run")) == outcome(whole)

@@ -46,7 +46,7 @@ def test_a_run_says_what_was_asked_and_from_what(tmp_path: Path, task: Task, bat
 
 def test_a_run_does_not_move_in_with_strangers(tmp_path: Path) -> None:
     (tmp_path / "thesis.doc").write_text("all of it")
-    with pytest.raises(ClearloopError, match="holds other things than a run"):
+    with pytest.raises(ClearloopError, match="holds files that do not belong to a run"):
         RunDirectory(tmp_path).check_free()
     with pytest.raises(ClearloopError, match="holds other things"), RunDirectory(tmp_path).claimed():
         pass
@@ -80,7 +80,7 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, task: Task, batch: Batch) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(ClearloopError, match="cannot be a run directory"):
         RunDirectory(tmp_path / "file").check_free()
-    with pytest.raises(ClearloopError, match="cannot be made"):
+    with pytest.raises(ClearloopError, match="cannot be created"):
         begin(tmp_path / "file" / "run", task, batch, {})
 
 

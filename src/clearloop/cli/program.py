@@ -1,4 +1,4 @@
-"""The program: its commands, and what becomes of errors."""
+"""The program `clearloop` is assembled here from its commands; errors become one line and an exit code."""
 
 import io
 import os
@@ -28,14 +28,14 @@ from clearloop.cli.terminal import InterruptedRunError
 from clearloop.errors import ClearloopError, ClearloopWarning
 from clearloop.kernels import when_compiling
 
-# Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
+# The bases of BadParameter are UsageError and ClickException, of the click that typer uses or contains.
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 INTERRUPTED = 130  # exit code
 _usual_warning = warnings.formatwarning
 
 app = Commands(
-    help="From the log of a plant to controllers that a person can read, check and sign.",
+    help="Turn the log of a plant into controllers that a person can read, check and sign.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -78,7 +78,7 @@ app.command()(studio)
 
 
 def _program() -> Any:
-    """The commands. Typer's help would write `<bool>` after a flag, as if it took a value."""
+    # Without the change, typer's help writes `<bool>` after a flag, as if the flag took a value.
     program = get_command(app)
     _leave_out_types_of_flags(program)
     return program
@@ -92,16 +92,16 @@ def _leave_out_types_of_flags(command: Any) -> None:
         _leave_out_types_of_flags(inner)
 
 
-@cache  # once, though there are two precisions
+@cache  # only once, although the engine is compiled in two precisions
 def _announce() -> None:
-    typer.echo("Compiling the engine for this machine; this takes some seconds, once.", err=True)
+    typer.echo("Compiling the engine for this machine, which takes some seconds, once.", err=True)
 
 
 def main() -> NoReturn:
-    """Run the command line. Whatever goes wrong is one line on standard error."""
+    """Run the command line, and exit. Every error is one line on standard error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")  # Windows pipes know no θ otherwise
+            stream.reconfigure(encoding="utf-8", errors="replace")  # pipes on Windows have no θ otherwise
     when_compiling(_announce)
     warnings.formatwarning = _warning
     farewell = "interrupted"
@@ -116,7 +116,7 @@ def main() -> NoReturn:
         _explain_usage(error)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # nobody reads our output any longer
         _give_up_output()
         sys.exit(1)
     except OSError as error:
@@ -124,7 +124,7 @@ def main() -> NoReturn:
         _complain(f"{error.filename or 'output'}: {error.strerror or error}")
     except MemoryError:
         _complain("not enough memory for this")
-    if code == INTERRUPTED:  # typer, too, makes this of Ctrl-C
+    if code == INTERRUPTED:  # also what typer returns after Ctrl-C
         typer.echo(farewell, err=True)
         with suppress(OSError):
             sys.stdout.flush()
@@ -135,7 +135,7 @@ def main() -> NoReturn:
 def _warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Ours as one line for a person, others as Python writes them."""
+    # Our warnings are one line for a person; others stay as Python writes them.
     if issubclass(category, ClearloopWarning):
         return f"warning: {' '.join(str(message).split())}\n"
     return _usual_warning(message, category, filename, lineno, line)
@@ -155,6 +155,6 @@ def _complain(message: str) -> NoReturn:
 
 
 def _give_up_output() -> None:
-    """What could not be written is not tried again when Python ends."""
+    # Otherwise Python tries to write the rest of the output again when it exits.
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`clearloop studio`."""
+"""The command `studio` serves the local web page."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +16,11 @@ def studio(
     port: Annotated[
         int,
         typer.Option(
-            help="Where to serve, on this machine only; 0 takes a free port.", min=0, max=65535, metavar="P"
+            help="The port, on this machine only; 0 takes a free port.", min=0, max=65535, metavar="P"
         ),
     ] = PORT,
     task: Annotated[
-        str, typer.Option(help="What is played first: a built-in task or a task file.", metavar="TASK")
+        str, typer.Option(help="The task to play first: built-in or a task file.", metavar="TASK")
     ] = "cartpole",
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
 ) -> None:

@@ -104,3 +104,14 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(published: Path, tmp_path: Pa
     assert printed == ""
     assert errors.strip() == "interrupted"
     assert list(tmp_path.iterdir()) == []
+
+
+@posix
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed: str, published: Path) -> None:
+    shell = f'exec "$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", *COMMAND, "show", published / "gprl.json"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("force = 69.8*theta" in done.stdout) == (" >&-" not in f" {closed}")

@@ -14,7 +14,7 @@ from clearloop.cli.learn import Given, check_given, find_methods
 from clearloop.cli.model import find_batch, find_track
 from clearloop.cli.options import Json, parse_budget
 from clearloop.cli.show import print_bench
-from clearloop.cli.terminal import InterruptedRunError, progress
+from clearloop.cli.terminal import InterruptedRunError, echo, progress
 from clearloop.errors import ClearloopError, quoted
 from clearloop.registry import METHODS
 
@@ -108,7 +108,7 @@ def bench(
         asked = go_on(run, the_task, given, seeds, batch)
     else:
         if resume:
-            typer.echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
+            echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
         asked = make_bench(task, given, seeds or 10, "shared" if batch is None else batch)
     with run.held() if begun else run.claimed():
         if not begun:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clearloop.cli.options import Commands, Json, Seed, TaskName, print_json
+from clearloop.cli.terminal import echo, print_table, say
 from clearloop.errors import ClearloopError
 from clearloop.numbers import careful_percent
 
@@ -47,7 +48,7 @@ def make(
     _check_format(out)
     batch = make_batch(Task.load(task), rng=np.random.default_rng(seed), size=size)
     batch.save(out)
-    typer.echo(f"{out}: {batch!r}")
+    echo(f"{out}: {batch!r}")
 
 
 @data.command("record")
@@ -65,7 +66,6 @@ def record_log(
 
     Example: clearloop data record Pendulum-v1 --out pendulum.csv
     """
-    from clearloop.cli.terminal import say
     from clearloop.data.batch import write
     from clearloop.data.recording import record as log_of
 
@@ -98,7 +98,7 @@ def convert(
         batch.save(out)
     else:
         write_minari(batch, name)
-    typer.echo(f"{out}: {batch!r}")
+    echo(f"{out}: {batch!r}")
 
 
 def _check_format(out: Path) -> None:
@@ -124,8 +124,6 @@ def check_log(
     if as_json:
         print_json(report.to_dict())
     else:
-        from clearloop.cli.terminal import print_table, say
-
         say(report.verdict)
         print_table(("", "what", "found"), report.rows())
     if report.severity == "problem":
@@ -160,11 +158,10 @@ def explain_log(
         from clearloop.controllers import save
 
         save(found.controller(), out)
-        typer.echo(f"Law  {out}", err=as_json)
+        echo(f"Law  {out}", err=as_json)
 
 
 def _say_account(account: "Account") -> None:
-    from clearloop.cli.terminal import print_table, say
     from clearloop.explanation.explanation import formula
 
     say(account.verdict)

@@ -22,7 +22,7 @@ from clearloop.cli.options import (
     parse_assignment,
     print_json,
 )
-from clearloop.cli.terminal import progress, say
+from clearloop.cli.terminal import echo, progress, say
 from clearloop.errors import ClearloopError
 from clearloop.numbers import estimate, percent
 
@@ -162,7 +162,7 @@ def evaluate_command(
             starts=_starts(starts, the_task),
             seed=seed,
         )
-        print_json(value.to_dict()) if as_json else typer.echo(value.summary)
+        print_json(value.to_dict()) if as_json else echo(value.summary)
         return
     if data:
         raise ClearloopError("--data is used only with --on batch: leave it out, or add --on batch")
@@ -182,8 +182,8 @@ def evaluate_command(
         return
     penalty = estimate(result.penalty, result.standard_error)
     where = "plant" if on in PLANT else f"model, mean of {result.penalties.shape[0]}"
-    typer.echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
-    typer.echo(f"failures  {percent(result.failures)}")
+    echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
+    echo(f"failures  {percent(result.failures)}")
 
 
 def _situations(text: str, task: "Task", run: Path | None) -> "Scenarios | NDArray[float64] | int":
@@ -305,7 +305,7 @@ def _write(trajectory: "Trajectory", out: Path | None, label: str) -> None:
         from clearloop.figures.trajectories import draw_trajectories
 
         save_figure(draw_trajectories({label: trajectory}), out)
-    typer.echo(f"{out}: {trajectory.actions.shape[1]:,} steps")
+    echo(f"{out}: {trajectory.actions.shape[1]:,} steps")
 
 
 def _setpoint(text: str, steps: int) -> "SetpointChange":

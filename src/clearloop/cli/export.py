@@ -17,6 +17,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
+from clearloop.cli.terminal import echo, say
 from clearloop.errors import ClearloopError
 from clearloop.registry import TARGETS
 
@@ -87,10 +88,10 @@ def export(
         for text in files.values():
             typer.echo(text, nl=False)
     else:
-        typer.echo(f"{_write(files, out)}: {the_controller.summary[:80]}")
+        echo(f"{_write(files, out)}: {the_controller.summary[:80]}")
     free = [name for name in the_controller.actions if name not in the_controller.limits]
     if free:
-        typer.echo(f"note: {', '.join(free)}: no limits; give --task, or limits in the file", err=True)
+        echo(f"note: {', '.join(free)}: no limits; give --task, or limits in the file", err=True)
 
 
 def _write(files: dict[str, str], out: Path) -> str:
@@ -185,8 +186,6 @@ def _log(controller: "Controller", data: Path | None, task: str | None, run: Pat
 
 
 def _say(verdict: "Verdict", out: Path | None) -> None:
-    from clearloop.cli.terminal import say
-
     left = (
         f"{verdict.left_out:,} left out because rounding decides there"
         if verdict.left_out

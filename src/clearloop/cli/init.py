@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clearloop.cli.options import Json, print_json
+from clearloop.cli.terminal import print_table, say, visible
 from clearloop.errors import ClearloopError
 from clearloop.numbers import counted
 
@@ -133,7 +134,6 @@ def init(
 
     Example: clearloop init log.csv --action valve --setpoint level=1.5 --goal "level within 0.05"
     """
-    from clearloop.cli.terminal import print_table, say
     from clearloop.data import check, read
     from clearloop.data.drafting import Wishes, draft, make_plan, remember
     from clearloop.data.survey import guess_roles, survey
@@ -204,23 +204,26 @@ def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
 
     def columns(question: str, role: str) -> list[str]:
         usual = [guess.column.name for guess in guesses if guess.role == role]
-        answer = typer.prompt(f"{question} (columns, with ; between them)", default="; ".join(usual))
+        answer = _prompt(f"{question} (columns, with ; between them)", "; ".join(usual))
         return [name.strip() for name in answer.split(";") if name.strip()]
 
     wishes = replace(wishes, actions=wishes.actions or columns("Actions that the controller sets", "action"))
     wishes = replace(wishes, states=wishes.states or columns("States that are measured", "state"))
     setpoints = {guess.of.name: guess.column.name for guess in guesses if guess.of is not None}
     for name in () if wishes.setpoints else wishes.states:
-        answer = typer.prompt(
-            f"Setpoint of {name} (a column, a number, or - for none)", default=setpoints.get(name, "-")
-        )
+        answer = _prompt(f"Setpoint of {name} (a column, a number, or - for none)", setpoints.get(name, "-"))
         if answer.strip() != "-":
             wishes = replace(wishes, setpoints={**wishes.setpoints, name: answer})
     if not wishes.velocities:
-        answer = typer.prompt("Velocities to derive (states, with ; between them, or -)", default="-")
+        answer = _prompt("Velocities to derive (states, with ; between them, or -)", "-")
         found = [name.strip() for name in answer.split(";") if name.strip() not in ("", "-")]
         wishes = replace(wishes, velocities=dict(map(velocity_of, found)))
     return wishes
+
+
+def _prompt(question: str, default: str) -> str:
+    answer: str = typer.prompt(visible(f"{question} [{default}]"), default=default, show_default=False)
+    return answer
 
 
 def tasks(
@@ -234,7 +237,6 @@ def tasks(
 
     Example: clearloop tasks, or: clearloop tasks mytask.toml
     """
-    from clearloop.cli.terminal import print_table, say
     from clearloop.task import Task, builtin_tasks
 
     if task is not None:

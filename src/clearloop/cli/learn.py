@@ -18,7 +18,7 @@ from clearloop.cli.model import (
 from clearloop.cli.options import Data, Json, Seed, answer, configure, in_words, parse_budget, print_json
 from clearloop.cli.report import make_report
 from clearloop.cli.show import front_document, how_to_resume, print_front
-from clearloop.cli.terminal import InterruptedRunError, say
+from clearloop.cli.terminal import InterruptedRunError, echo, say
 from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.files import file_name
 from clearloop.numbers import clock, counted
@@ -68,7 +68,7 @@ def carry_out_request(
     except KeyboardInterrupt as stop:  # the front is already written
         where = shlex.quote(str(run.path))
         raise InterruptedRunError(f"interrupted; to write the report: clearloop report {where}") from stop
-    typer.echo(err=err)
+    echo(err=err)
 
 
 def _carry_out(
@@ -77,12 +77,10 @@ def _carry_out(
     from clearloop.runs import Ledger, examine_front, finish, polite_interruption, run_method
 
     ledger = Ledger(run)
-    typer.echo(f"Batch      {batch!r}", err=err)
+    echo(f"Batch      {batch!r}", err=err)
     surrogate = _surrogate(run, request, task, batch, ledger)
     quality = _quality(run, surrogate, batch)
-    typer.echo(
-        f"Surrogate  {counted(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err
-    )
+    echo(f"Surrogate  {counted(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
     if quality["verdict"] != "good":
         print_reasons(quality, err=err)
     _trust(run, request, task, batch, surrogate, force)
@@ -103,7 +101,7 @@ def _carry_out(
             took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
             found = counted(len(result.points), "controller")
             steps = "model" if request.value == "model" else "logged"
-            typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
+            echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
     if not results:
         raise next(iter(unsuited.values()))
     if unsuited:
@@ -297,7 +295,7 @@ def learn_command(
                 carry_out_request(run, request, the_task, batch, err=as_json, force=force)
     else:
         if resume:
-            typer.echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
+            echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
         start(run, make_request("learn", task, given), the_task, err=as_json, force=force)
     if as_json:
         print_json(front_document(run))
@@ -382,7 +380,6 @@ def find_value(name: str, methods: "tuple[Method, ...]") -> str:
 
 def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: bool) -> list[dict[str, str]]:
     """Check the user's log before any model is learned; see `answer`."""
-    from clearloop.cli.terminal import say
     from clearloop.data import check
 
     report = check(task, batch)
@@ -418,7 +415,7 @@ def demo(
         ("model.png", "how far to trust the model"),
         ("trajectories.png", "the pick and the published equation at work"),
     ):
-        typer.echo(f"Figure     {run.path / name}: {what}")
+        echo(f"Figure     {run.path / name}: {what}")
 
 
 def _draw(task: "Task", run: "RunDirectory") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clearloop.cli.options import Data, Json, Seed, print_json
-from clearloop.cli.terminal import make_bar, moving, progress, progress_lines, say
+from clearloop.cli.terminal import echo, make_bar, moving, progress, progress_lines, say, visible
 from clearloop.errors import ClearloopError
 from clearloop.numbers import counted, format_penalty, shorten_numbers
 
@@ -64,16 +64,16 @@ def model(
     if as_json:
         print_json(quality.to_dict() | {"trust": verdict.to_dict()})
         return
-    typer.echo(f"Batch      {batch!r}")
-    typer.echo(f"Surrogate  {surrogate!r}")
-    typer.echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
+    echo(f"Batch      {batch!r}")
+    echo(f"Surrogate  {surrogate!r}")
+    echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
     print_reasons(quality.to_dict())
     doubtful = [one for one in verdict.findings if one.severity in ("problem", "warning")]
     trust = "a controller cannot be learned" if verdict.refusals else "controllers can be learned"
     say(f"Trust      {trust} with this model", indent=" " * 11)
     for one in doubtful:
         say(f"           - {one.severity}: {one.message}", indent="  ")
-    typer.echo(f"Written    {out}")
+    echo(f"Written    {out}")
 
 
 def find_track(name: str) -> "Track":
@@ -139,7 +139,7 @@ def print_reasons(quality: dict[str, Any], *, err: bool = False) -> None:
     """Print the reasons for the verdict; `quality` is the content of a `quality.json`."""
     for reason in quality["reasons"]:
         lines = textwrap.fill(reason, 80, initial_indent=" " * 11 + "- ", subsequent_indent=" " * 13)
-        typer.echo(lines, err=err)
+        echo(lines, err=err)
 
 
 # The display of a search.
@@ -191,6 +191,7 @@ def _front(candidates: "Sequence[Candidate]", width: int) -> "Iterator[Text]":
     for candidate in _some(candidates):
         controller, penalty = candidate.controller, format_penalty(candidate.penalty)
         row = f"{controller.complexity:>10}  {penalty:>8}  {shorten_numbers(controller.summary)}"
+        row = visible(row)
         yield Text(row if len(row) <= width else f"{row[: width - 1]}…", style="dim")
 
 

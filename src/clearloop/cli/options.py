@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 from typer.models import ArgumentInfo
 
-from clearloop.cli.terminal import say
+from clearloop.cli.terminal import UNSAFE, say
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.registry import METHODS
 
@@ -155,7 +155,8 @@ def controller_file(name: str, run: Path | None) -> Path:
 
 def print_json(document: Any) -> None:
     """Print JSON values on one line."""
-    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    typer.echo(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # the same JSON
 
 
 def load_controller(path: Path, task: "Task") -> "Controller":

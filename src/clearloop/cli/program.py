@@ -6,6 +6,7 @@ import sys
 import warnings
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
@@ -24,7 +25,7 @@ from clearloop.cli.refine import refine_command
 from clearloop.cli.report import card, report
 from clearloop.cli.show import show
 from clearloop.cli.studio import studio
-from clearloop.cli.terminal import InterruptedRunError
+from clearloop.cli.terminal import InterruptedRunError, echo, visible
 from clearloop.errors import ClearloopError, ClearloopWarning
 from clearloop.kernels import when_compiling
 
@@ -32,6 +33,7 @@ from clearloop.kernels import when_compiling
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 INTERRUPTED = 130  # exit code
+_LONGEST = 1500  # characters of an error; names in files may be much longer
 _usual_warning = warnings.formatwarning
 
 app = Commands(
@@ -46,7 +48,7 @@ app = Commands(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"clearloop {clearloop.__version__}")
+        echo(f"clearloop {clearloop.__version__}")
         raise typer.Exit
 
 
@@ -94,11 +96,12 @@ def _leave_out_types_of_flags(command: Any) -> None:
 
 @cache  # only once, although the engine is compiled in two precisions
 def _announce() -> None:
-    typer.echo("Compiling the engine for this machine, which takes some seconds, once.", err=True)
+    echo("Compiling the engine for this machine, which takes some seconds, once.", err=True)
 
 
 def main() -> NoReturn:
     """Run the command line, and exit. Every error is one line on standard error."""
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # pipes on Windows have no θ otherwise
@@ -125,11 +128,19 @@ def main() -> NoReturn:
     except MemoryError:
         _complain("not enough memory for this")
     if code == INTERRUPTED:  # also what typer returns after Ctrl-C
-        typer.echo(farewell, err=True)
+        echo(farewell, err=True)
         with suppress(OSError):
             sys.stdout.flush()
         os._exit(INTERRUPTED)  # sys.exit would wait for threads that are at work in the engine
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _replace_closed_streams() -> None:
+    # Python has None for a stream that the caller has closed, as in `clearloop show RUN >&-`.
+    sys.stdin = sys.stdin or io.StringIO()
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the end
 
 
 def _warning(
@@ -137,7 +148,7 @@ def _warning(
 ) -> str:
     # Our warnings are one line for a person; others stay as Python writes them.
     if issubclass(category, ClearloopWarning):
-        return f"warning: {' '.join(str(message).split())}\n"
+        return f"warning: {_one_line(str(message))}\n"
     return _usual_warning(message, category, filename, lineno, line)
 
 
@@ -150,8 +161,14 @@ def _explain_usage(error: typer.BadParameter) -> NoReturn:
 
 
 def _complain(message: str) -> NoReturn:
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    echo(f"error: {_one_line(message)}", err=True)
     sys.exit(2)
+
+
+def _one_line(message: str) -> str:
+    # The end of a long message is kept, because it says what to do.
+    line = visible(" ".join(message.split()))
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 500]} … {line[-500:]}"
 
 
 def _give_up_output() -> None:

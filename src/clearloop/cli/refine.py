@@ -14,7 +14,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
-from clearloop.cli.terminal import print_table, progress, say
+from clearloop.cli.terminal import echo, print_table, progress, say
 from clearloop.numbers import counted, format_penalty, percent, signed_estimate
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _print(
         for number, step in enumerate(found.steps, 1)
     ]
     print_table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
-    typer.echo()
+    echo()
     share = f" ({100 * found.extra / found.before:+.2f} %)" if found.before > 0 else ""
     judges = f"{starts:,} starts and {counted(models, 'model')} that no search saw"
     say(
@@ -121,6 +121,6 @@ def _print(
         fail = f"{percent(before.failures)} and {percent(after.failures)} of the starts fail"
         say(f"On plant   {said}; {fail}", indent=" " * 11)
     else:
-        typer.echo("On plant   not tested, because the task has no plant")
+        echo("On plant   not tested, because the task has no plant")
     say(f"Now        {found.controller.summary}", indent=" " * 11)
-    typer.echo(f"File       {path}")
+    echo(f"File       {path}")

@@ -7,7 +7,7 @@ import typer
 
 from clearloop.cli.options import ControllerName, RunFolder, controller_file
 from clearloop.cli.show import read_front
-from clearloop.cli.terminal import progress
+from clearloop.cli.terminal import echo, progress
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def report(
 
     directory = RunDirectory(run)
     read_front(directory)
-    typer.echo(f"Report     {make_report(directory)}")
+    echo(f"Report     {make_report(directory)}")
 
 
 def make_report(run: "RunDirectory") -> Path:
@@ -66,4 +66,4 @@ def card(
         made = contents(file, directory)
     for path in [out] if out else [run / f"card-{file.stem}{kind}" for kind in (".html", ".pdf")]:
         write_card(made, path)
-        typer.echo(f"Card       {path}")
+        echo(f"Card       {path}")

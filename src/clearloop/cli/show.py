@@ -12,7 +12,7 @@ import typer
 
 from clearloop.cli.export import read_controller
 from clearloop.cli.options import Json, Run, controller_file, print_json
-from clearloop.cli.terminal import print_table, say, wrapped
+from clearloop.cli.terminal import echo, print_table, say, visible, wrapped
 from clearloop.errors import ClearloopError, quoted
 from clearloop.numbers import counted, format_penalty, percent, shorten_numbers
 from clearloop.pages.sentences import beware, compared, headline, kept, planned
@@ -91,10 +91,11 @@ def print_front(run: "RunDirectory") -> None:
     rows, before = read_trust(run, description)
     say(headline(front, rows, before), indent="")
     for doubt in description.get("doubts", []):
-        typer.secho(f"FORCED     this data cannot support a controller: {doubt['message']}", fg="red")
-    typer.echo()
+        said = f"FORCED     this data cannot support a controller: {doubt['message']}"
+        typer.secho(visible(said), fg="red")
+    echo()
     _print_table(front, description["task"]["actions"])
-    typer.echo()
+    echo()
     known = [f"{row.title} {format_penalty(row.penalty_system)}" for row in front.published if row.in_paper]
     if known:
         say(f"Published  {', '.join(known)} on the plant", indent=" " * 11)
@@ -110,8 +111,8 @@ def print_front(run: "RunDirectory") -> None:
     for i in front.planners:
         say(f"Planner    {planned(front, i)}", indent=" " * 11)
     if (run.path / "report.html").exists():
-        typer.echo(f"Report     {run.path / 'report.html'}")
-    typer.echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
+        echo(f"Report     {run.path / 'report.html'}")
+    echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
 
 
 def _print_table(front: "Front", actions: dict[str, Any]) -> None:
@@ -121,7 +122,7 @@ def _print_table(front: "Front", actions: dict[str, Any]) -> None:
     methods = list(dict.fromkeys(entry.method for entry in front.entries))
     for i, entry in enumerate(front.entries):
         if len(methods) > 1 and (i == 0 or front.entries[i - 1].method != entry.method):
-            typer.echo(entry.method)
+            echo(entry.method)
         figures = [entry.controller, str(entry.complexity), format_penalty(entry.penalty_model)]
         if entry.penalty_system is not None and entry.failures_system is not None:
             figures += [format_penalty(entry.penalty_system), percent(entry.failures_system)]
@@ -138,9 +139,9 @@ def _print_row(cells: list[str], mark: str) -> None:
     parts = (cells[-1] + mark).split("; ")  # rules, or the formulas of several actions
     first, *rest = [line for part in parts for line in wrapped(part, room if beside else width - 5, "  ")]
     indent = " " * (len(figures) if beside else 5)
-    typer.echo(figures + first if beside else figures.rstrip() + "\n" + indent + first)
+    echo(figures + first if beside else figures.rstrip() + "\n" + indent + first)
     for line in rest:
-        typer.echo(indent + line)
+        echo(indent + line)
 
 
 def _title(actions: dict[str, Any]) -> str:
@@ -170,13 +171,13 @@ def print_bench(run: "RunDirectory", as_json: bool) -> None:
         return
     in_paper = bool(published_for(run.task()))
     for track in dict.fromkeys(row.track for row in rows):
-        typer.echo(f"Track {track}: means ± standard errors over experiments\n")
+        echo(f"Track {track}: means ± standard errors over experiments\n")
         _print_track([row for row in rows if row.track == track], in_paper)
-        typer.echo()
+        echo()
     failed = sum(row.penalty_model is None for row in rows)
     if failed:
-        typer.echo(f"Failed     {counted(failed, 'experiment')}; table.md says why")
-    typer.echo(f"Table      {run.path / 'table.md'}: also which method is better, and how certain that is")
+        echo(f"Failed     {counted(failed, 'experiment')}; table.md says why")
+    echo(f"Table      {run.path / 'table.md'}: also which method is better, and how certain that is")
 
 
 def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
@@ -236,7 +237,6 @@ def show(
 def _show_controller(name: str, task: str | None, run: Path | None, as_json: bool) -> None:
     import json
 
-    from clearloop.cli.terminal import say
     from clearloop.controllers import to_json
 
     loaded = read_controller(controller_file(name, run), task, run)

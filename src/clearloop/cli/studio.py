@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from clearloop.cli.terminal import echo
+
 PORT = 8765
 
 
@@ -31,8 +33,8 @@ def studio(
     from clearloop.studio.server import serve
 
     def ready(address: str) -> None:
-        typer.echo(f"Studio     {address}")
-        typer.echo("Stop       Ctrl-C")
+        echo(f"Studio     {address}")
+        echo("Stop       Ctrl-C")
         if show:
             import webbrowser
 
@@ -40,4 +42,4 @@ def studio(
 
     with suppress(KeyboardInterrupt):
         serve(runs, task, port, ready)
-    typer.echo("Stopped", err=True)
+    echo("Stopped", err=True)

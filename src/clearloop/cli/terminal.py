@@ -25,6 +25,20 @@ class InterruptedRunError(ClearloopError):
     """The user pressed Ctrl-C, and the run can be continued. The message says how."""
 
 
+# Control characters and bidirectional overrides, which could take over a terminal or reorder its text.
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Escape control characters, because names in tasks, logs and controllers may hold any text."""
+    return UNSAFE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print text as it is, except for control characters; `err` prints on standard error."""
+    typer.echo(visible(text), err=err)
+
+
 def say(text: str, *, indent: str = "    ", err: bool = False) -> None:
     """Print a line, and wrap it to the width of the terminal.
 
@@ -34,7 +48,7 @@ def say(text: str, *, indent: str = "    ", err: bool = False) -> None:
         err: Print on standard error.
     """
     for line in wrapped(text, shutil.get_terminal_size().columns, indent):
-        typer.echo(line, err=err)
+        echo(line, err=err)
 
 
 def wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
@@ -81,10 +95,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Seq
     for number, title in enumerate(header):
         last = number == len(header) - 1
         grid.add_column(
-            title, justify="right" if number in right else "left", no_wrap=not last, overflow="fold"
+            visible(title), justify="right" if number in right else "left", no_wrap=not last, overflow="fold"
         )
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*map(visible, row))
     Console(highlight=False, markup=False, soft_wrap=False).print(grid)
 
 
@@ -134,7 +148,7 @@ def progress_lines(title: str) -> _Progress:
         if time.monotonic() - last >= 5:
             last = time.monotonic()
             said = (note + left).removeprefix(", ")
-            print(f"{title}  {share:.0%}  {said}".rstrip(), file=sys.stderr, flush=True)
+            echo(f"{title}  {share:.0%}  {said}".rstrip(), err=True)
 
     return report
 

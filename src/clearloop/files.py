@@ -1,13 +1,14 @@
 """Files are written whole or not at all, and are read up to a size limit."""
 
 import json
+import math
 import os
 import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 from zlib import crc32
 
 from clearloop.errors import ClearloopError
@@ -80,6 +81,15 @@ def read_json(path: str | Path) -> Any:
         ClearloopError: The file cannot be read, or it is damaged.
     """
     try:
-        return json.loads(read_text(path, LARGEST_JSON))
+        return json.loads(read_text(path, LARGEST_JSON), parse_constant=_not_json, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise ClearloopError(f"{path}: damaged: {error}") from error
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _not_json(text)

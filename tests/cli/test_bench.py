@@ -138,7 +138,7 @@ def _check_more(run: Run, here: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("run.json", '"seeds": 1', '"seeds": Infinity', "held: cannot be continued: run.json: damaged"),
+        ("run.json", '"seeds": 1', '"seeds": Infinity', "run.json: damaged: Infinity is not a number"),
         ("run.json", '"seeds": 1', '"seeds": 0', "held: cannot be continued: run.json: damaged"),
         ("run.json", '"shared"', '"mine"', "held: cannot be continued: run.json: damaged"),
         ("run.json", '"track": "best"', '"track": "worst"', "held: cannot be continued: run.json: damaged"),
@@ -168,10 +168,17 @@ def test_a_bench_and_a_run_do_not_go_on_as_each_other(run: Run, here: Path) -> N
         folder.mkdir()
         run_json = {
             "status": "interrupted",
-            "asked": {"command": command},
-            "data": {},
+            "asked": {
+                "command": command,
+                "task": "x",
+                "methods": {},
+                "budget": 1,
+                "track": "best",
+                "seed": 0,
+            },
+            "data": {"fingerprint": "", "summary": ""},
             "versions": {},
-            "task": {},
+            "task": {"name": "x", "actions": {"push": {}}},
         }
         (folder / "run.json").write_text(json.dumps(run_json))
         done = run(other, "pusher.toml", "--out", command, "--resume")

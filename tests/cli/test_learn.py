@@ -194,7 +194,7 @@ def test_a_part_of_a_long_log_is_what_its_file_holds(
     computed = PUSHER.replace("speed = {", 'speed = { formula = "(place - place[t-1])/dt",', 1)
     task = Task.from_toml(computed[: computed.index("[plant]")])
     part = manageable(task, Batch.load(tmp_path / "log.csv", task))
-    assert "of 600 transitions are learned from, in evenly spaced pieces" in capsys.readouterr().err
+    assert "of its 600 transitions, in evenly" in capsys.readouterr().err
     part.save(tmp_path / "batch.parquet")
     assert Batch.load(tmp_path / "batch.parquet", task).fingerprint() == part.fingerprint()
 
@@ -262,8 +262,8 @@ def test_a_run_is_not_overwritten(run: Run, asked: Path) -> None:
         "run: already holds a run of 'clearloop learn'; look at it with 'clearloop show run',"
         " continue it with --resume, or choose another --out"
     )
-    assert "holds a run of 'clearloop learn' already" in error(run("model", "pusher.toml", "--out", "run"))
-    assert "holds a run of 'clearloop learn' already" in error(run("demo", "--out", "run"))
+    assert "already holds a run of 'clearloop learn'" in error(run("model", "pusher.toml", "--out", "run"))
+    assert "already holds a run of 'clearloop learn'" in error(run("demo", "--out", "run"))
     assert (asked / "front.csv").read_bytes() == before
 
 
@@ -334,7 +334,7 @@ CHANGES: list[tuple[Change, str]] = [
     (change_copy, "batch.parquet"),
     (change_version, "run: was started with clearloop 0, not "),
     (break_description, "run.json: damaged: Expecting property name"),
-    (empty_description, "run.json: damaged: it does not say asked, data, status, task, versions"),
+    (empty_description, "run.json: damaged: 'status': Field required"),
     (break_front, "front.csv: damaged: row 1, column 'complexity'"),
     (break_judged, "run: damaged: front.csv and judged.csv name different controllers"),
 ]

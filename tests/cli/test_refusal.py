@@ -61,7 +61,7 @@ def test_force_goes_on_and_says_so(run: Run) -> None:
     write_log("law.csv", lambda place, speed: -0.1 * place - 0.2 * speed)
     done = run("learn", "pusher.toml", "--data", "law.csv", *QUICK, "--force", "--out", "run")
     assert done.code == 0, done.err
-    assert "By force" in done.err
+    assert "but the search is forced" in done.err
     assert "FORCED" in done.out
     (doubt,) = json.loads(Path("run/run.json").read_text())["doubts"]
     assert doubt["code"] == "determined-action"

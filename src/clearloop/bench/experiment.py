@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from clearloop.controllers import to_json
 from clearloop.data import Batch
@@ -145,6 +145,39 @@ def _penalties(model: Evaluation, system: Evaluation | None) -> dict[str, Any]:
     }
 
 
+# The files of a bench.
+
+
+class _Penalties(BaseModel):
+    model: Annotated[list[float], Field(min_length=1)]
+    system: Annotated[list[float], Field(min_length=1)] | None
+    failures: float | None
+
+
+class _Published(_Penalties):
+    title: str
+
+
+class _Score(_Penalties):
+    complexity: int
+    controller: str
+
+
+class _Outcome(BaseModel):
+    seconds: float
+    steps: int
+    scores: dict[str, _Score]
+
+
+def _checked(file: Path, kind: Any) -> Any:
+    content = read_json(file)
+    try:
+        TypeAdapter(kind).validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        raise ClearloopError(f"{file}: damaged: delete it, and continue with --resume") from error
+    return content
+
+
 LAST = "published.json"  # the file of a model that is written last: if it exists, all of them exist
 
 
@@ -173,14 +206,12 @@ class Store:
         Raises:
             ClearloopError: The file is damaged.
         """
-        scores: dict[str, Any] = read_json(self._scores(key))
-        if not (isinstance(scores, dict) and scores.keys() >= {"seconds", "steps", "scores"}):
-            raise ClearloopError(f"{self._scores(key)}: damaged: delete it, and continue with --resume")
+        scores: dict[str, Any] = _checked(self._scores(key), _Outcome)
         return scores
 
     def published(self, key: str) -> list[dict[str, Any]]:
         """Read the scores of published controllers on the model of this key."""
-        known: list[dict[str, Any]] = read_json(self._model(key) / LAST)
+        known: list[dict[str, Any]] = _checked(self._model(key) / LAST, list[_Published])
         return known
 
     def model(self, key: str) -> Parcel:

@@ -1,6 +1,5 @@
 """The commands `learn` and `demo` make a run: they start it or continue it, and print what it does."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -44,7 +43,7 @@ def carry_out_request(
     err: bool = False,
     force: bool = False,
 ) -> None:
-    """Carry out a run from where it stopped, or from the beginning, to its report.
+    """Carry out a run from where it stopped, or from the beginning, until it has all its files.
 
     Args:
         run: The run, whose directory the caller has locked.
@@ -57,18 +56,40 @@ def carry_out_request(
     Raises:
         InterruptedRunError: The user pressed Ctrl-C.
     """
+    finished = run.describe()["status"] == "finished"
+    if finished and (missing := _missing(run, request)):
+        say(f"{run.path}: finished, but without {', '.join(missing)}: written now", err=True)
     try:
-        run.go_on()
-        _carry_out(run, request, task, batch, err, force)
+        if not finished:
+            run.go_on()
+            _carry_out(run, request, task, batch, err, force)
+        _complete(run, request, task, batch)
     except KeyboardInterrupt as stop:
-        run.mark("interrupted")
+        if run.describe()["status"] != "finished":
+            run.mark("interrupted")
         raise InterruptedRunError(f"interrupted; to continue: {how_to_resume(request.task, run)}") from stop
-    try:
+    if not finished:
+        echo(err=err)
+
+
+def _missing(run: "RunDirectory", request: "Request") -> list[str]:
+    """Find the pages and figures that a finished run must have, and does not have."""
+    promised = ["model.png", "report.html", *(["trajectories.png"] if request.command == "demo" else [])]
+    return [name for name in promised if not (run.path / name).exists()]
+
+
+def _complete(run: "RunDirectory", request: "Request", task: "Task", batch: "Batch") -> None:
+    """Write the pages and figures that a finished run does not have yet."""
+    from clearloop.surrogate import Surrogate
+
+    run.sweep()
+    missing = _missing(run, request)
+    if "model.png" in missing:
+        assess_model(Surrogate.load(run.path / "surrogate", task), batch, run)
+    if "report.html" in missing:
         make_report(run)
-    except KeyboardInterrupt as stop:  # the front is already written
-        where = shlex.quote(str(run.path))
-        raise InterruptedRunError(f"interrupted; to write the report: clearloop report {where}") from stop
-    echo(err=err)
+    if "trajectories.png" in missing:
+        _draw(task, run)
 
 
 def _carry_out(
@@ -146,7 +167,14 @@ def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dic
     if not file.exists():
         return assess_model(surrogate, batch, run).to_dict()
     quality: dict[str, Any] = read_json(file)
+    if not (isinstance(quality, dict) and isinstance(quality.get("verdict"), str) and _texts(quality)):
+        raise ClearloopError(f"{file}: damaged: delete it, and continue with --resume")
     return quality
+
+
+def _texts(quality: dict[str, Any]) -> bool:
+    reasons = quality.get("reasons")
+    return isinstance(reasons, list) and all(isinstance(reason, str) for reason in reasons)
 
 
 # Continuing a run: the request stays as it was, and options that are given again must agree with it.
@@ -291,8 +319,7 @@ def learn_command(
     if resume and run.exists:
         with run.held():
             request, batch = continue_run(run, the_task, given)
-            if run.describe()["status"] != "finished":
-                carry_out_request(run, request, the_task, batch, err=as_json, force=force)
+            carry_out_request(run, request, the_task, batch, err=as_json, force=force)
     else:
         if resume:
             echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
@@ -409,7 +436,6 @@ def demo(
 
     task, run = Task.load(TASK), RunDirectory(out)
     start(run, make_request("demo", TASK, Given(budget=budget, seed=seed)), task, replacing="demo")
-    _draw(task, run)
     print_front(run)
     for name, what in (
         ("model.png", "how far to trust the model"),

@@ -130,8 +130,8 @@ def assess_model(surrogate: "Surrogate", batch: "Batch", run: "RunDirectory") ->
     from clearloop.surrogate import assess
 
     quality = assess(surrogate, surrogate.split(batch)[1])
-    run.write_json("quality.json", quality.to_dict())
     save_figure(draw_quality(quality), run.path / "model.png")
+    run.write_json("quality.json", quality.to_dict())
     return quality
 
 

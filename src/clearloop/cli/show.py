@@ -52,7 +52,10 @@ def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
         raise ClearloopError(
             f"{run.path}: has no front yet: the run {how}; to continue: {how_to_resume(asked['task'], run)}"
         )
-    return Front.read(run), description
+    front = Front.read(run)
+    if description["pick"]["controller"] not in [entry.controller for entry in front.entries]:
+        raise ClearloopError(f"{run.path / 'run.json'}: damaged: front.csv does not have its pick")
+    return front, description
 
 
 def how_to_resume(task: str, run: "RunDirectory") -> str:

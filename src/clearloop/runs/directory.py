@@ -10,17 +10,17 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
 
 import clearloop
 from clearloop.data import Batch
@@ -32,9 +32,8 @@ from clearloop.task import Task
 
 Status = Literal["running", "interrupted", "refused", "finished"]
 
+
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
-_TABLES = {"asked", "data", "versions", "task"}
-_PARTS = {"status", *_TABLES}
 _LOCK = ".lock"
 # Files that a run writes one after the other; a new run in the same directory must not find old ones.
 _LEFT_OVER = (
@@ -49,6 +48,8 @@ _LEFT_OVER = (
     "timing.csv",
     "trust.csv",
     "quality.json",
+    "model.png",
+    "trajectories.png",
     "report.html",
     "card-*.html",
     "card-*.pdf",
@@ -115,9 +116,14 @@ class RunDirectory:
         if self.path.is_dir() and not file.exists():
             raise ClearloopError(f"{self.path}: holds no run: it has no run.json")
         description: dict[str, Any] = read_json(file)
-        parts = description if isinstance(description, dict) else {}
-        if not (parts.keys() >= _PARTS and all(isinstance(parts[name], dict) for name in _TABLES)):
-            raise ClearloopError(f"{file}: damaged: it does not say {', '.join(sorted(_PARTS))}")
+        try:
+            _Description.model_validate_json(json.dumps(description), strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            place = ".".join(map(str, problem["loc"])) or "the file"
+            raise ClearloopError(f"{file}: damaged: {quoted(place)}: {problem['msg']}") from error
+        if missing := _missing(description):
+            raise ClearloopError(f"{file}: damaged: it does not say {', '.join(sorted(missing))}")
         return description
 
     def task(self) -> Task:
@@ -157,8 +163,16 @@ class RunDirectory:
 
     def go_on(self, **findings: Any) -> None:
         """Continue a run that was interrupted, or that was killed while it wrote a file."""
-        self._remove("**/.*.partial")
+        self.sweep()
         self.mark("running", **findings)
+
+    def sweep(self) -> None:
+        """Remove half-written files that a killed process left, and the checkpoints of a finished run."""
+        self._remove("**/.*.partial")
+        if self.describe()["status"] == "finished":
+            self._remove("candidates.csv", "checkpoint/*.safetensors")
+            with suppress(OSError):  # it does not exist, or a user keeps other files in it
+                (self.path / "checkpoint").rmdir()
 
     def _remove(self, *patterns: str) -> None:
         for pattern in patterns:
@@ -183,6 +197,71 @@ class RunDirectory:
         except OSError as error:
             raise ClearloopError(f"{path}: cannot be created: {error.strerror or error}") from error
         return path
+
+
+# The content of `run.json`, as far as others rely on it; tasks and methods have checks of their own.
+
+_ABSENT: Any = None  # the default of a part that may be left out, but that may not be null
+
+
+class _Reason(BaseModel):
+    code: str
+    message: str
+
+
+class _Action(BaseModel):
+    unit: str = _ABSENT
+
+
+class _TaskTable(BaseModel):
+    name: str
+    actions: Annotated[dict[str, _Action], Field(min_length=1)]
+
+
+class _Asked(BaseModel):
+    command: str
+    task: str = _ABSENT
+    data: list[str] = _ABSENT
+    methods: dict[str, dict[str, Any]] = _ABSENT
+    budget: int = _ABSENT
+    track: str = _ABSENT
+    value: str = _ABSENT
+    seed: NonNegativeInt = _ABSENT
+
+
+class _Data(BaseModel):
+    fingerprint: str
+    summary: str
+
+
+class _Pick(BaseModel):
+    controller: str
+    reason: str
+
+
+class _Description(BaseModel):
+    status: Status
+    begun: str = _ABSENT
+    asked: _Asked
+    data: _Data
+    versions: dict[str, str]
+    task: _TaskTable
+    pick: _Pick = _ABSENT
+    doubts: Annotated[list[_Reason], Field(min_length=1)] = _ABSENT
+    left_out: dict[str, str] = _ABSENT
+    before: dict[str, Any] = _ABSENT
+
+
+def _missing(description: dict[str, Any]) -> set[str]:
+    """Find the parts that a run of its command and status must have."""
+    asked, missing = description["asked"], set()
+    if asked["command"] in ("learn", "demo", "bench"):
+        missing |= {"task", "methods", "budget", "track", "seed"} - asked.keys()
+    if description["status"] == "refused":
+        missing |= {"doubts"} - description.keys()
+    if description["status"] == "finished" and asked["command"] in ("learn", "demo"):
+        missing |= {"pick"} - description.keys()
+    return missing
 
 
 def _description(task: Task, batch: Batch, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,12 +298,13 @@ def write_table(path: Path, kind: type[_Row], rows: Iterable[_Row]) -> None:
         file.write(text.getvalue().encode())
 
 
-def read_table(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
+def read_table(path: Path, kind: type[_Row], *, finite: bool = True) -> tuple[_Row, ...]:
     """Read a table that `write_table` wrote.
 
     Args:
         path: The file. Further columns are ignored.
         kind: The dataclass of the rows.
+        finite: Take a row with an infinite number for damaged.
 
     Raises:
         ClearloopError: The file cannot be read, or it is damaged.
@@ -235,10 +315,15 @@ def read_table(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
         raise ClearloopError(f"{path}: damaged: {error}") from error
     rows = [{name: row[name] or None for name in _names(kind) if name in row} for row in cells]
     try:
-        return TypeAdapter(tuple[kind, ...]).validate_python(rows)  # type: ignore[valid-type]
+        found: tuple[_Row, ...] = TypeAdapter(tuple[kind, ...]).validate_python(rows)  # type: ignore[valid-type]
     except ValidationError as error:
         row, column = error.errors()[0]["loc"][:2]
         raise ClearloopError(f"{path}: damaged: row {int(row) + 1}, column '{column}'") from error
+    for number, one in enumerate(found, 1):
+        for name, value in vars(one).items():
+            if isinstance(value, float) and (math.isnan(value) or (finite and math.isinf(value))):
+                raise ClearloopError(f"{path}: damaged: row {number}, column '{name}'")
+    return found
 
 
 def _names(kind: Any) -> list[str]:

@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller
 from clearloop.data import Batch
 from clearloop.diagnosis.robustness import Region, cover
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, quoted
 from clearloop.evaluation import Evaluation, evaluate
 from clearloop.evaluation.rollouts import LoggedCost, standard_error_of
 from clearloop.explanation import explain
@@ -173,8 +174,11 @@ class Front:
     @property
     def pick(self) -> int:
         """The simplest readable entry that costs at most one standard error more than the best."""
-        close = [i for i in self._eligible if self.judged[i].extra <= (self.judged[i].extra_se or 0.0)]
-        return min(close, key=self._simplicity)
+        return min(self._close, key=self._simplicity)
+
+    @property
+    def _close(self) -> list[int]:
+        return [i for i in self._eligible if self.judged[i].extra <= (self.judged[i].extra_se or 0.0)]
 
     def _simplicity(self, i: int) -> tuple[int, float]:
         # Of two entries that are equally simple, the better one comes first.
@@ -209,15 +213,24 @@ class Front:
         """
         entries = read_table(run.path / "front.csv", Entry)
         judged = read_table(run.path / "judged.csv", Judged)
-        if not entries or [row.controller for row in entries] != [row.controller for row in judged]:
+        if not entries:
+            raise ClearloopError(f"{run.path / 'front.csv'}: damaged: it has no rows")
+        if [row.controller for row in entries] != [row.controller for row in judged]:
             raise ClearloopError(f"{run.path}: damaged: front.csv and judged.csv name different controllers")
         published, planned = run.path / "published.csv", run.path / "planned.csv"
-        return cls(
+        front = cls(
             entries,
             judged,
             read_table(published, PublishedEntry) if published.exists() else (),
             read_table(planned, Beside) if planned.exists() else (),
         )
+        if not front._close:
+            raise ClearloopError(f"{run.path / 'judged.csv'}: damaged: no controller is close to the best")
+        scored = {row.controller for row in front.planned}
+        named = [row.controller for row in entries] + [row.controller for row in front.published]
+        if scored and not scored.issuperset(named):
+            raise ClearloopError(f"{planned}: damaged: it does not name every controller")
+        return front
 
 
 def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
@@ -351,9 +364,13 @@ def read_trust(run: RunDirectory, description: dict[str, Any]) -> tuple[tuple[Tr
     """
     file = run.path / "trust.csv"
     try:
-        before = Before(**description.get("before", {"kind": "none"}))
-    except TypeError as error:
-        raise ClearloopError(f"{run.path / 'run.json'}: damaged: {error}") from error
+        before = TypeAdapter(Before).validate_python(description.get("before", {"kind": "none"}))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(("before", *map(str, problem["loc"])))
+        raise ClearloopError(
+            f"{run.path / 'run.json'}: damaged: {quoted(place)}: {problem['msg']}"
+        ) from error
     return (read_table(file, Trusted) if file.exists() else ()), before
 
 

@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -183,7 +183,7 @@ class Ledger:
         self.progress: list[ProgressRow] = []
         self.timing: list[PhaseTiming] = []
         if self._progress_file.exists():
-            self.progress += read_table(self._progress_file, ProgressRow)
+            self.progress += read_table(self._progress_file, ProgressRow, finite=False)
         if self._timing_file.exists():
             self.timing += read_table(self._timing_file, PhaseTiming)
 
@@ -441,11 +441,7 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
         judges += f" and {surrogate.track.judge} other models"
     pick = {"controller": front.entries[front.pick].controller, "reason": front.reason(judges)}
     run.mark("finished", pick=pick)
-    (run.path / "candidates.csv").unlink(missing_ok=True)
-    for checkpoint in run.path.glob("checkpoint/*.safetensors"):
-        checkpoint.unlink()
-    with suppress(OSError):  # it does not exist, or a user keeps other files in it
-        (run.path / "checkpoint").rmdir()
+    run.sweep()
     return front
 
 

@@ -1,6 +1,6 @@
-"""From the log of a plant to controllers that a person can read, check and sign.
+"""clearloop turns the log of a plant into controllers that a person can read, check and sign.
 
-`import clearloop as cl` is instant: each name below brings its part of the package when it is first used.
+`import clearloop as cl` is instant: each public name imports its part of the package when it is first used.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-
+# The module that each public name is imported from.
 _HOMES = {
     "Batch": "clearloop.data",
     "ClearloopError": "clearloop.errors",

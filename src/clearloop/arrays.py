@@ -1,4 +1,4 @@
-"""The types of NumPy arrays, said once. What the axes of an array mean stands where it is used."""
+"""These are the types of NumPy arrays. What the axes of an array mean is said where it is used."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,13 +1,14 @@
-"""Files that appear whole or not at all, and names for them."""
+"""Files are written whole or not at all, and are read up to a size limit."""
 
 import json
+import math
 import os
 import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 from zlib import crc32
 
 from clearloop.errors import ClearloopError
@@ -17,7 +18,10 @@ _LONGEST_NAME = 60
 
 
 def file_name(text: str) -> str:
-    """For what people call `text`: ASCII letters, digits, `.`, `_` and `-`; two texts may have the same."""
+    """Return a file name for a title: ASCII letters, digits, `.`, `_` and `-`.
+
+    Two different titles may give the same file name.
+    """
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("._-")[:_LONGEST_NAME].rstrip("._-")
     return plain or f"unnamed-{crc32(text.encode()):08x}"
@@ -25,7 +29,11 @@ def file_name(text: str) -> str:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its name only when all of it is there."""
+    """Open a file for writing that takes its name only when its whole content is on the disk.
+
+    Raises:
+        ClearloopError: The file cannot be written. Nothing is left behind.
+    """
     path = Path(path)
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
@@ -37,12 +45,20 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise ClearloopError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        with suppress(OSError):  # it is gone when all went well, and was never there when the folder is not
+        with suppress(OSError):  # it has been renamed, or the folder did not exist
             partial.unlink()
 
 
 def read_text(path: str | Path, largest: int) -> str:
-    """UTF-8 text of at most `largest` bytes."""
+    """Read a UTF-8 text file.
+
+    Args:
+        path: The file.
+        largest: The most bytes that the file may have.
+
+    Raises:
+        ClearloopError: The file cannot be read, is larger, or is not UTF-8.
+    """
     try:
         with Path(path).open("rb") as file:
             content = file.read(largest + 1)
@@ -59,8 +75,21 @@ def read_text(path: str | Path, largest: int) -> str:
 
 
 def read_json(path: str | Path) -> Any:
-    """What a file that we wrote holds, if nobody has spoilt it."""
+    """Read a JSON file that clearloop wrote.
+
+    Raises:
+        ClearloopError: The file cannot be read, or it is damaged.
+    """
     try:
-        return json.loads(read_text(path, LARGEST_JSON))
+        return json.loads(read_text(path, LARGEST_JSON), parse_constant=_not_json, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise ClearloopError(f"{path}: damaged: {error}") from error
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _not_json(text)

@@ -1,7 +1,7 @@
-"""Numbers as people read them: percent, significant digits, estimates with their errors, amounts with units.
+"""Numbers are formatted here for people: percentages, estimates with their errors, quantities with units.
 
-Every page, table and message that shows a figure takes it from here, so that the same figure reads the same
-everywhere. Nothing here is needed to compute with: what is rounded for good is rounded by `significant`.
+Every page, table and message that shows a figure uses these functions, so that the same figure reads the same
+everywhere. They return text; only `significant` and `json_values` return rounded numbers.
 """
 
 import math
@@ -9,34 +9,34 @@ import re
 from typing import Any
 
 MINUS_SIGN = "\N{MINUS SIGN}"
-FORMULA_DIGITS = 3  # significant, of numbers in a formula that is shown; the files have all of them
-JSON_DIGITS = 6  # significant: more than any figure shows
+FORMULA_DIGITS = 3  # significant digits of numbers in a formula that is shown; files keep all digits
+JSON_DIGITS = 6  # significant digits: more than any figure shows
 
 _DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?")
 
 
 def significant(value: float, digits: int) -> float:
-    """The double nearest to `value` written with so many significant digits."""
+    """Return `value` rounded to `digits` significant digits."""
     return float(f"{value:.{digits}g}")
 
 
 def percent(share: float, places: int = 1) -> str:
-    """A share in percent, with so many places after the point: `6.1 %` for 0.061."""
+    """Format a share in percent with `places` digits after the point: `6.1 %` for 0.061."""
     return f"{100 * share:.{places}f} %"
 
 
 def rough_percent(share: float, digits: int = 3) -> str:
-    """A share in percent, with so many significant digits: `0.0123 %`, `98.7 %`, `100 %`."""
+    """Format a share in percent with `digits` significant digits: `0.0123 %`, `98.7 %`, `100 %`."""
     return f"{100 * share:.{digits}g} %"
 
 
 def floored_percent(share: float) -> str:
-    """A share in percent that is never rounded up, so that `100 %` means all: `99.99 %` for 0.99999."""
+    """Format a share in percent without rounding up, so that `100 %` means all: `99.99 %` for 0.99999."""
     return f"{math.floor(round(share * 1e4, 6)) / 100:g} %"
 
 
 def careful_percent(share: float) -> str:
-    """A share in percent with as many places as it takes not to say 100 or 0 of what is neither: `99.8 %`."""
+    """Format a share in percent with so many digits that only all reads `100 %` and only none reads `0 %`."""
     for places in range(1, 7):
         margin = 0.5 * 10.0 ** -(places + 2)
         if margin <= share < 1 - margin:
@@ -45,63 +45,66 @@ def careful_percent(share: float) -> str:
 
 
 def format_penalty(value: float) -> str:
-    """A penalty with two places after the point, or with three digits where that would say nothing."""
+    """Format a penalty with two digits after the point; a tiny or huge one with three significant digits."""
     return f"{value:.2f}" if 0.01 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
 
 
 def penalty_with_error(mean: float, error: float | None) -> str:
-    """A penalty and its standard error, where that is known: `2.61 ± 0.12`."""
+    """Format a penalty and, if it is known, its standard error: `2.61 ± 0.12`."""
     return format_penalty(mean) + (f" ± {error:.2g}" if error is not None else "")
 
 
 def estimate(mean: float, error: float = math.nan, places: int = 3) -> str:
-    """A mean and its standard error, both with so many places: `2.952 ± 0.028`; NaN is left out."""
+    """Format a mean and its standard error with `places` digits after the point: `2.952 ± 0.028`.
+
+    An error that is NaN is left out.
+    """
     return f"{mean:.{places}f}" + ("" if math.isnan(error) else f" ± {error:.{places}f}")
 
 
 def signed_estimate(mean: float, error: float, places: int = 3) -> str:
-    """A difference with its sign and its standard error: `+0.005 ± 0.003`; never `-0.000`."""
+    """Format a difference with its sign and its standard error: `+0.005 ± 0.003`; never `-0.000`."""
     return f"{mean:+z.{places}f} ± {error:.{places}f}"
 
 
 def amount(value: float, unit: str, digits: int = 2) -> str:
-    """A value with its unit, if it has one, as messages print it: `0.12 rad`."""
+    """Format a value and its unit, if it has one, for messages: `0.12 rad`."""
     return f"{value:.{digits}g} {unit}".rstrip()
 
 
 def true_minus(text: str) -> str:
-    """With the minus signs that pages print."""
+    """Replace each hyphen by the minus sign that pages print."""
     return text.replace("-", MINUS_SIGN)
 
 
 def number(value: float, digits: int = 4) -> str:
-    """As pages print it, with a true minus sign: `−49.8`; never `−0`."""
+    """Format a number for pages, with a true minus sign: `−49.8`; never `−0`."""
     return true_minus(f"{value + 0.0:.{digits}g}")
 
 
 def signed(value: float) -> str:
-    """As `number`, with a plus sign where it is positive."""
+    """Format a number like `number` does, with a plus sign if it is positive."""
     return ("+" if value > 0 else "") + number(value)
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value with its unit, if it has one, as pages print it: `−49.8 N`."""
+    """Format a value and its unit, if it has one, for pages: `−49.8 N`."""
     return f"{number(value)} {unit}".rstrip()
 
 
 def counted(many: int, what: str) -> str:
-    """`1 model`, `3 models`, `1,024 models`."""
+    """Format a count and its noun: `1 model`, `3 models`, `1,024 models`."""
     return f"{many:,} {what}" + "s" * (many != 1)
 
 
 def clock(seconds: float) -> str:
-    """A duration in minutes and seconds: `1:05`."""
+    """Format a duration in minutes and seconds: `1:05`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
 
 
 def shorten_numbers(text: str) -> str:
-    """A formula, or words about one, with its decimal numbers short enough to be taken in."""
+    """Shorten the decimal numbers in a formula, or in a sentence with formulas, to three digits."""
     return _DECIMAL.sub(lambda match: _shortened(float(match[0])), text)
 
 
@@ -114,7 +117,10 @@ def _shortened(value: float) -> str:
 
 
 def json_values(values: Any) -> Any:
-    """A number, an array or nested lists of them as JSON values: six digits, null for what is not finite."""
+    """Convert a number, an array or nested lists of numbers to JSON values.
+
+    Numbers keep six significant digits; those that are not finite become None (null).
+    """
     if hasattr(values, "tolist"):
         values = values.tolist()
     if isinstance(values, list | tuple):

@@ -117,7 +117,7 @@ def _check_refusals(run: Run) -> None:
         given = [*SMALL, "--out", "killed", "--resume", option, value]
         done = run("bench", *given)
         assert done.code == 2
-        assert f"was begun with {option}" in done.err
+        assert f"was started with {option}" in done.err
 
 
 def _check_more(run: Run, here: Path) -> None:
@@ -138,10 +138,10 @@ def _check_more(run: Run, here: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("run.json", '"seeds": 1', '"seeds": Infinity', "held: cannot go on: run.json: damaged"),
-        ("run.json", '"seeds": 1', '"seeds": 0', "held: cannot go on: run.json: damaged"),
-        ("run.json", '"shared"', '"mine"', "held: cannot go on: run.json: damaged"),
-        ("run.json", '"track": "best"', '"track": "worst"', "held: cannot go on: run.json: damaged"),
+        ("run.json", '"seeds": 1', '"seeds": Infinity', "run.json: damaged: Infinity is not a number"),
+        ("run.json", '"seeds": 1', '"seeds": 0', "held: cannot be continued: run.json: damaged"),
+        ("run.json", '"shared"', '"mine"', "held: cannot be continued: run.json: damaged"),
+        ("run.json", '"track": "best"', '"track": "worst"', "held: cannot be continued: run.json: damaged"),
         ("run.json", '"versions": {', '"versions": [], "x": {', "run.json: damaged"),
         ("experiments/best-lqr-0.json", '"scores"', '"x"', "best-lqr-0.json: damaged: delete it"),
     ],
@@ -168,15 +168,22 @@ def test_a_bench_and_a_run_do_not_go_on_as_each_other(run: Run, here: Path) -> N
         folder.mkdir()
         run_json = {
             "status": "interrupted",
-            "asked": {"command": command},
-            "data": {},
+            "asked": {
+                "command": command,
+                "task": "x",
+                "methods": {},
+                "budget": 1,
+                "track": "best",
+                "seed": 0,
+            },
+            "data": {"fingerprint": "", "summary": ""},
             "versions": {},
-            "task": {},
+            "task": {"name": "x", "actions": {"push": {}}},
         }
         (folder / "run.json").write_text(json.dumps(run_json))
         done = run(other, "pusher.toml", "--out", command, "--resume")
         assert done.code == 2
-        assert f"holds a run of 'clearloop {command}', and that cannot go on here" in done.err
+        assert f"holds a run of 'clearloop {command}', which this command cannot continue" in done.err
 
 
 def test_only_one_process_works_on_a_bench(run: Run, here: Path, small: Path) -> None:
@@ -198,13 +205,16 @@ def test_how_to_go_on_after_ctrl_c(run: Run, here: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "_exit", sys.exit)
     done = run("bench", "my task.toml", "--seeds", "1", "--method", "lqr", "--out", "a b")
     assert done.code == 130
-    assert "to go on: clearloop bench 'my task.toml' --out 'a b' --resume" in " ".join(done.err.split())
+    assert "to continue: clearloop bench 'my task.toml' --out 'a b' --resume" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--engine", "spark"), "--engine spark: expected local, dask, or dask:ADDRESS of a scheduler"),
+        (
+            ("--engine", "spark"),
+            "--engine spark: expected local, dask, or dask:ADDRESS with the address of a scheduler",
+        ),
         (("--batch", "mine"), "--batch mine: expected shared or fresh"),
         (("--track", "worst"), "track"),
         (("--method", "gprk"), "did you mean 'gprl'"),
@@ -221,4 +231,4 @@ def test_without_a_plant_there_is_nothing_to_compare_on(run: Run, here: Path) ->
     (here / "bare.toml").write_text(PUSHER[: PUSHER.index("[exploration]")])
     done = run("bench", "bare.toml")
     assert done.code == 2
-    assert "has no [plant] of equations" in done.err
+    assert "has no [plant] with equations" in done.err

@@ -55,9 +55,9 @@ SIMULATE = "simulate good.json --task cartpole "
 ERRORS = {
     "evaluat": "No such command 'evaluat'. Did you mean 'evaluate'? See: clearloop --help",
     "evaluate": "Missing argument 'CONTROLLER'. See: clearloop evaluate --help",
-    "evaluate good.json": "give --task TASK, or --run DIR, the run whose task it is",
-    "simulate good.json": "give --task TASK, or --run DIR, the run whose task it is",
-    "export 003 --to c": "003: not found; the number of a controller needs --run DIR, its run",
+    "evaluate good.json": "the task is missing: give --task TASK, or --run DIR to use the task of a run",
+    "simulate good.json": "the task is missing: give --task TASK, or --run DIR to use the task of a run",
+    "export 003 --to c": "003: not found; to give a controller by its number, add --run DIR",
     "evaluate good.json --task": "Option '--task' requires an argument. See: clearloop",
     "evaluate --qwerty": "No such option: --qwerty. See: clearloop evaluate --help",
     "evaluate none.json --task cartpole": "none.json: cannot be read: No such file or directory",
@@ -72,21 +72,21 @@ ERRORS = {
         "no task 'cartpol': neither built in nor a .toml file; did you mean 'cartpole'?",
     "evaluate good.json --task none.toml": "none.toml: cannot be read: No such file or directory",
     "evaluate mixer.json --task noplant.toml":
-        "task 'mixer' has no plant to test on: use --on model --run DIR",
+        "the task 'mixer' has no plant to test on: use --on model --run DIR",
     "learn": "the task is missing: give a built-in task or a task file, as TASK or --task TASK",
     "data check good.csv": "the task is missing: give a built-in task or a task file, as TASK or --task TASK",
     "learn cartpole --task cartpole.toml":
-        "two tasks are given, cartpole and cartpole.toml: give one, as TASK or as --task TASK",
+        "two tasks are given, cartpole and cartpole.toml: give only one, as TASK or as --task TASK",
     "evaluate good.json noplant.toml --task cartpole":
-        "two tasks are given, cartpole and noplant.toml: give one, as TASK or as --task TASK",
+        "two tasks are given, cartpole and noplant.toml: give only one, as TASK or as --task TASK",
     EVALUATE + "--on paper": "--on paper: expected plant, model or batch",
     EVALUATE + "--on batch --approximator forest": "--approximator forest: expected networks or trees",
     EVALUATE + "--on batch --data none.csv": "none.csv: cannot be read: No such file or directory",
     EVALUATE + "--on batch --run gone": "gone/batch.parquet: cannot be read: No such file or directory",
     EVALUATE + "--on batch --run gone --data none.csv":
-        "--data and --run: both hold a batch: give one of them",
+        "--data and --run both give a batch: give only one of them",
     EVALUATE + "--on batch --data missing.csv": "missing.csv: no column 'rho_dot'",
-    EVALUATE + "--data missing.csv": "--data: a log is needed only for --on batch",
+    EVALUATE + "--data missing.csv": "--data is used only with --on batch: leave it out, or add --on batch",
     "evaluate pid.json --task cartpole --on batch":
         "fitted Q evaluation: a pid remembers more than the task's window holds: "
         "evaluate it on a model or on the plant",
@@ -95,7 +95,7 @@ ERRORS = {
     "evaluate mixer.json --task noplant.toml --on batch":
         "task 'mixer' has no [plant] of equations to draw a batch from: learn from a log (--data)",
     SIMULATE + "--on batch": "--on batch: expected plant or model",
-    EVALUATE + "--on model": "--on model needs --run DIR, the run directory that holds the model",
+    EVALUATE + "--on model": "--on model needs the run that holds the model: add --run DIR",
     EVALUATE + "--starts 0": "--starts 0: " + COUNT,
     EVALUATE + "--starts -5": "--starts -5: " + COUNT,
     EVALUATE + "--starts 1e3": "--starts 1e3: " + COUNT,
@@ -108,7 +108,7 @@ ERRORS = {
     EVALUATE + "--starts empty_cell.csv": "empty_cell.csv: column 'rho' has 1 empty cell in row 2",
     EVALUATE + "--starts infinite.csv":
         "infinite.csv: column 'rho' has 1 infinite cell in row 1, first 'inf'",
-    EVALUATE + "--starts no_rows.csv": "no_rows.csv: expected at least one row of states to start from",
+    EVALUATE + "--starts no_rows.csv": "no_rows.csv: has no rows: expected at least one state to start from",
     EVALUATE + "--starts large.csv": "starts: expected numbers from -1e+12 to 1e+12",
     EVALUATE + "--starts empty.csv": "empty.csv: is damaged, or is not a csv file",
     SIMULATE + "--start theta": "--start theta: expected NAME=VALUE, such as theta=0.3",

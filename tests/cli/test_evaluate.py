@@ -61,5 +61,5 @@ def test_a_task_with_a_plant_makes_its_own_batch(run: Run, tmp_path: Path, publi
     )
     done = run(*command, "--seed", "7")
     assert done.code == 0
-    assert "a batch of its own, with --seed 7: 10,000 transitions" in done.err.replace("\n", " ")
+    assert "The task's plant made a batch with --seed 7: 10,000 transitions" in done.err.replace("\n", " ")
     assert 0.05 < float(done.out.split()[1]) < 0.5

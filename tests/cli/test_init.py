@@ -135,7 +135,7 @@ def test_a_file_is_not_overwritten(run: Run, folder: Path) -> None:
     (folder / "drone.toml").write_text("mine")
     done = run("init", "drone.csv")
     assert is_one_line(done)
-    assert "drone.toml: is there already: use --out FILE.toml, or --force" in done.err
+    assert "drone.toml: already exists: use --out FILE.toml, or --force" in done.err
     assert (folder / "drone.toml").read_text() == "mine"
     assert run("init", "drone.csv", "--force").code == 0
     assert Task.load("drone.toml").name == "drone"
@@ -154,8 +154,8 @@ def test_questions_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("typer.prompt", prompt)
     assert run("init", "drone.csv").code == 0
     assert asked == [
-        ("What is set, the actions", "u_pct"),
-        ("What is measured, the states", "angulo_deg"),
+        ("Actions that the controller sets", "u_pct"),
+        ("States that are measured", "angulo_deg"),
         ("Setpoint of angulo_deg", "referencia"),
         ("Velocities to derive", "-"),
     ]
@@ -176,8 +176,8 @@ ERRORS = {
     "init drone.csv --limits u=5": "--limits u=5: expected ACTION=LOW,HIGH",
     "init drone.csv --limits u=5,1": "--limits u=5,1: expected ACTION=LOW,HIGH",
     "init drone.csv --limits w=0,1": "no column 'w'; the columns are: 'u_pct'",
-    "init drone.csv --dt 0": "--dt 0: expected seconds, more than 0",
-    "init drone.csv --dt nan": "--dt nan: expected seconds, more than 0",
+    "init drone.csv --dt 0": "--dt 0: expected a number of seconds above 0",
+    "init drone.csv --dt nan": "--dt nan: expected a number of seconds above 0",
     "init lab.csv --state operator": "lab.csv: column 'operator' holds text, not numbers",
     "init still.csv": "still.csv: cannot tell which column is the action: give --action COLUMN",
     "init still.csv --action u --setpoint level=1": "column 'u' never changes: the log cannot tell",

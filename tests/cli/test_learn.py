@@ -175,7 +175,7 @@ def test_methods_keep_their_order_and_have_their_settings(run: Run, here: Path) 
 def test_a_method_that_does_not_suit_is_left_out(run: Run, here: Path) -> None:
     done = run("learn", "pusher.toml", "--method", "cloning", *QUICK, "--out", "run")
     assert done.code == 0, done.err
-    assert "Search     cloning: left out: cloning: there is nothing to clone" in done.err
+    assert "Search     cloning is left out: cloning: there is nothing to clone" in done.err
     assert {row["method"] for row in table(here / "run/front.csv")} == {"guess"}
     left_out = json.loads((here / "run/run.json").read_text())["left_out"]["cloning"]
     assert left_out.startswith("cloning: there is nothing to clone")
@@ -194,7 +194,7 @@ def test_a_part_of_a_long_log_is_what_its_file_holds(
     computed = PUSHER.replace("speed = {", 'speed = { formula = "(place - place[t-1])/dt",', 1)
     task = Task.from_toml(computed[: computed.index("[plant]")])
     part = manageable(task, Batch.load(tmp_path / "log.csv", task))
-    assert "of 600 transitions are learned from, in evenly spaced pieces" in capsys.readouterr().err
+    assert "of its 600 transitions, in evenly" in capsys.readouterr().err
     part.save(tmp_path / "batch.parquet")
     assert Batch.load(tmp_path / "batch.parquet", task).fingerprint() == part.fingerprint()
 
@@ -239,7 +239,7 @@ REFUSED: dict[str, str] = {
     "--set sizes.x=3": "--set sizes.x=3: no setting 'sizes.x' among",
     "--set guess.size=3": "did you mean 'sizes'?",
     "--set guess=3": "--set guess=3: no setting '' among",
-    "--set gprl.functions=add": "--set gprl.functions=add: gprl is not a method of this run; there is guess",
+    "--set gprl.functions=add": "gprl is not a method of this run, whose methods are guess",
     "--set sizes=1,x": "--set sizes=1,x: expected a valid integer",
     "--set most=1.5": "--set most=1.5: expected a valid integer",
     "--set spread=nan": "--set spread=nan: expected a finite number",
@@ -259,11 +259,11 @@ def test_a_run_is_not_overwritten(run: Run, asked: Path) -> None:
     before = (asked / "front.csv").read_bytes()
     message = error(run("learn", "pusher.toml", *QUICK, "--seed", "1", "--out", "run"))
     assert message == (
-        "run: holds a run of 'clearloop learn' already; look at it with 'clearloop show run',"
-        " go on with --resume, or choose another --out"
+        "run: already holds a run of 'clearloop learn'; look at it with 'clearloop show run',"
+        " continue it with --resume, or choose another --out"
     )
-    assert "holds a run of 'clearloop learn' already" in error(run("model", "pusher.toml", "--out", "run"))
-    assert "holds a run of 'clearloop learn' already" in error(run("demo", "--out", "run"))
+    assert "already holds a run of 'clearloop learn'" in error(run("model", "pusher.toml", "--out", "run"))
+    assert "already holds a run of 'clearloop learn'" in error(run("demo", "--out", "run"))
     assert (asked / "front.csv").read_bytes() == before
 
 
@@ -276,13 +276,13 @@ def test_a_finished_run_is_shown_again(run: Run, asked: Path) -> None:
 
 
 DISAGREEING = {
-    "--seed 1": "run: was begun with --seed 0, not 1; leave --seed out to go on, or choose another --out",
-    "--budget quick": "run: was begun with --budget 400,000, not ",
-    "--track published": "run: was begun with --track best, not published;",
-    "--method gprl": "run: was begun with --method guess, not gprl;",
-    "--set sizes=1,2,3": "run: was begun with --set guess.sizes 1,2, not 1,2,3;",
-    "--set rounds.starts=9": "run: was begun with --set guess.rounds",
-    "--data log.csv": "run: was begun with other data than log.csv holds now;",
+    "--seed 1": "run: was started with --seed 0, not 1; leave --seed out to continue the run, or choose",
+    "--budget quick": "run: was started with --budget 400,000, not ",
+    "--track published": "run: was started with --track best, not published;",
+    "--method gprl": "run: was started with --method guess, not gprl;",
+    "--set sizes=1,2,3": "run: was started with --set guess.sizes 1,2, not 1,2,3;",
+    "--set rounds.starts=9": "run: was started with --set guess.rounds",
+    "--data log.csv": "run: was started with other data than log.csv holds now;",
 }
 
 
@@ -329,12 +329,12 @@ def break_judged(run: Path) -> None:
 
 
 CHANGES: list[tuple[Change, str]] = [
-    (change_task, "run: the task 'pusher' has changed since it was begun, in 'horizon'"),
-    (rename_task, "run: was begun with the task 'pusher', not 'pusher2'"),
+    (change_task, "run: 'horizon' of the task 'pusher' has changed since the run was started"),
+    (rename_task, "run: was started with the task 'pusher', not 'pusher2'"),
     (change_copy, "batch.parquet"),
-    (change_version, "run: was begun with clearloop 0, not "),
+    (change_version, "run: was started with clearloop 0, not "),
     (break_description, "run.json: damaged: Expecting property name"),
-    (empty_description, "run.json: damaged: it does not say asked, data, status, task, versions"),
+    (empty_description, "run.json: damaged: 'status': Field required"),
     (break_front, "front.csv: damaged: row 1, column 'complexity'"),
     (break_judged, "run: damaged: front.csv and judged.csv name different controllers"),
 ]
@@ -349,7 +349,7 @@ def test_a_run_that_was_tampered_with_is_refused(run: Run, asked: Path, change: 
 def test_nothing_to_go_on_with_is_a_beginning(run: Run, here: Path) -> None:
     done = run("learn", "pusher.toml", *QUICK, "--resume", "--out", "new")
     assert done.code == 0
-    assert done.err.splitlines()[0] == "new: nothing to go on with, so this is the beginning"
+    assert done.err.splitlines()[0] == "new: holds no run to continue; this starts a new one"
     assert (here / "new" / "front.csv").exists()
 
 
@@ -357,15 +357,16 @@ def test_show_of_a_run_that_has_no_front(run: Run, asked: Path, tmp_path: Path) 
     text = (asked / "run.json").read_text()
     (asked / "run.json").write_text(text.replace('"finished"', '"interrupted"'))
     assert error(run("show", asked)) == (
-        "run: no front yet, the run was interrupted; to go on: clearloop learn pusher.toml --out run --resume"
+        "run: has no front yet: the run was interrupted;"
+        " to continue: clearloop learn pusher.toml --out run --resume"
     )
     (asked / "run.json").write_text(text.replace('"finished"', '"running"'))
-    assert "no front yet, the run is running, or was killed" in error(run("show", asked, "--json"))
+    assert "no front yet: the run is running, or was killed" in error(run("show", asked, "--json"))
     (asked / "run.json").write_text(text.replace('"learn"', '"model"'))
-    assert "a run of 'clearloop model', which has no front to show" in error(run("show", asked))
+    assert "a run of 'clearloop model', which has no front" in error(run("show", asked))
     (asked / "run.json").write_text(text.replace('"learn"', '"bench"'))
-    assert "a run of 'clearloop bench', which has no front to show" in error(run("report", asked))
-    assert "holds no run: there is no run.json in it" in error(run("show", tmp_path))
+    assert "a run of 'clearloop bench', which has no front" in error(run("report", asked))
+    assert "holds no run: it has no run.json" in error(run("show", tmp_path))
 
 
 def test_a_search_on_the_batch_alone(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +380,8 @@ def test_a_search_on_the_batch_alone(run: Run, here: Path, monkeypatch: pytest.M
     pick = json.loads((here / "valued" / "run.json").read_text())["pick"]
     assert "1,024 other starts, by fitted Q evaluation of the batch" in pick["reason"]
     assert error(run(*learn, "--resume", "--value", "model")) == (
-        "valued: was begun with --value batch, not model; leave --value out to go on, or choose another --out"
+        "valued: was started with --value batch, not model;"
+        " leave --value out to continue the run, or choose another --out"
     )
     assert run(*learn, "--resume").code == 0
 
@@ -390,5 +392,5 @@ def test_values_that_cannot_be(run: Run) -> None:
     assert error(run(*learn, "plant")) == "--value plant: expected model or batch"
     for method in ("pid", "cloning"):
         assert error(run(*learn, "batch", "--method", method)) == (
-            f"--value batch: {method} needs a model: leave one of them out"
+            f"--value batch: {method} needs a model: leave out --value or this method"
         )

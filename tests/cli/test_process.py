@@ -30,7 +30,7 @@ def test_compiling_is_announced_once_and_only_when_it_happens(published: Path, t
         subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=environment)
         for _ in range(2)
     )
-    assert first.stderr == "Compiling the engine for this machine; this takes some seconds, once.\n"
+    assert first.stderr == "Compiling the engine for this machine, which takes some seconds, once.\n"
     assert second.stderr == ""
     assert first.stdout == second.stdout
 
@@ -104,3 +104,14 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(published: Path, tmp_path: Pa
     assert printed == ""
     assert errors.strip() == "interrupted"
     assert list(tmp_path.iterdir()) == []
+
+
+@posix
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed: str, published: Path) -> None:
+    shell = f'exec "$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", *COMMAND, "show", published / "gprl.json"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("force = 69.8*theta" in done.stdout) == (" >&-" not in f" {closed}")

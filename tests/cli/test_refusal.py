@@ -77,7 +77,7 @@ def test_force_goes_on_and_says_so(run: Run) -> None:
     write_log("law.csv", lambda place, speed: -0.1 * place - 0.2 * speed)
     done = run("learn", "pusher.toml", "--data", "law.csv", *QUICK, "--force", "--out", "run")
     assert done.code == 0, done.err
-    assert "By force" in done.err
+    assert "but the search is forced" in done.err
     assert "FORCED" in done.out
     (doubt,) = json.loads(Path("run/run.json").read_text())["doubts"]
     assert doubt["code"] == "determined-action"
@@ -90,7 +90,7 @@ def test_all_reasons_are_listed(run: Run) -> None:
     done = run("learn", "pusher.toml", "--data", "few.csv", *QUICK)
     assert done.code == 2
     first, *reasons, last = done.err.splitlines()
-    assert first == "Not from this data:"
+    assert first == "No controller can be learned from this data:"
     assert {"size", "constant-action"} <= {line.strip().split(":")[0] for line in reasons}
     assert last.startswith("error: few.csv: no controller can be learned from this data: ")
 
@@ -110,11 +110,9 @@ def test_a_model_that_predicts_nothing_is_refused(run: Run, monkeypatch: pytest.
     description = json.loads(Path("run/run.json").read_text())
     assert description["status"] == "refused"
     assert description["doubts"][0]["code"] == "unpredictable"
-    assert "not from this data" in error(run("show", "run"))
-    assert (
-        "no controller can be learned from this data"
-        in run("learn", "pusher.toml", "--out", "run", "--resume").err
-    )
+    assert "no controller can be learned from its data" in error(run("show", "run"))
+    resumed = run("learn", "pusher.toml", "--out", "run", "--resume").err
+    assert "no controller can be learned from this data" in resumed
     assert run("learn", "pusher.toml", *QUICK, "--out", "run").code == 0  # what was refused can be replaced
 
 

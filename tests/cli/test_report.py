@@ -97,7 +97,10 @@ def test_an_edited_file_needs_no_task(run: Run, finished: RunDirectory, last: st
         (("card", "LAST", "--run", "nowhere"), "nowhere/run.json: cannot be read"),
         (("refine", "LAST", "--run", "RUN", "--round", "9"), "--round 9: expected from 1 to 6 digits"),
         (("refine", "LAST", "--run", "RUN", "--tolerance", "2"), "--tolerance 2: expected a share"),
-        (("evaluate", "x.json"), "give --task TASK, or --run DIR, the run whose task it is"),
+        (
+            ("evaluate", "x.json"),
+            "the task is missing: give --task TASK, or --run DIR to use the task of a run",
+        ),
     ],
 )
 def test_errors_are_one_line(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,7 +108,8 @@ def test_ctrl_c_keeps_the_round_and_says_how_to_go_on(learn: Run, whole: Path) -
     done = stopped(f"guess.safetensors:2:{int(signal.SIGINT)}")
     assert done.code == 130
     assert (
-        done.err.splitlines()[-1] == "interrupted; to go on: clearloop learn pusher.toml --out run --resume"
+        done.err.splitlines()[-1]
+        == "interrupted; to continue: clearloop learn pusher.toml --out run --resume"
     )
     assert done.out.splitlines()[0].startswith("Batch")
     assert json.loads(Path("run/run.json").read_text())["status"] == "interrupted"
@@ -115,7 +117,7 @@ def test_ctrl_c_keeps_the_round_and_says_how_to_go_on(learn: Run, whole: Path) -
     assert state["learning"]["search"]["round"] == 2  # the one after which it was asked
     refused = learn(*ASKED, "--out", "run")
     assert refused.code == 2
-    assert "run: holds a run of 'clearloop learn' already" in refused.err
+    assert "run: already holds a run of 'clearloop learn'" in refused.err
     assert learn("--out", "run", "--resume").code == 0
     assert outcome(Path("run")) == outcome(whole)
 
@@ -131,7 +133,34 @@ def test_ctrl_c_in_the_report_leaves_a_finished_run(
         patch.setattr(os, "_exit", sys.exit)
         done = learn(*ASKED, "--out", "run")
     assert done.code == 130
-    assert done.err.splitlines()[-1] == "interrupted; for the report: clearloop report run"
+    assert done.err.splitlines()[-1].startswith("interrupted; to continue: clearloop learn pusher.toml")
     assert json.loads(Path("run/run.json").read_text())["status"] == "finished"
-    assert learn("--out", "run", "--resume").code == 0
+    resumed = learn("--out", "run", "--resume")
+    assert resumed.code == 0
+    assert resumed.err == "run: finished, but without report.html: written now\n"
     assert outcome(Path("run")) == outcome(whole)
+    assert Path("run/report.html").exists()
+
+
+def test_what_a_killed_run_lacks_is_made_and_said(learn: Run, whole: Path) -> None:
+    run = Path("lacking")
+    shutil.copytree(whole, run)
+    text = (run / "run.json").read_text()
+    (run / "run.json").write_text(text.replace('"command": "learn"', '"command": "demo"'))
+    lacking = ["model.png", "report.html", "trajectories.png"]
+    for name in lacking:
+        (run / name).unlink(missing_ok=True)
+    for name in (".report.html.1.partial", "checkpoint/guess.safetensors", "candidates.csv"):
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learn_command, "_draw", lambda _, run: (run.path / "trajectories.png").touch())
+        resumed = learn("--out", run, "--resume")
+        again = learn("--out", run, "--resume")
+    assert resumed.code == 0
+    assert (
+        " ".join(resumed.err.split()) == f"lacking: finished, but without {', '.join(lacking)}: written now"
+    )
+    assert all((run / name).exists() for name in lacking)
+    assert not list(run.glob(".*.partial")) + list(run.glob("checkpoint")) + list(run.glob("candidates.csv"))
+    assert (again.code, again.err, again.out) == (0, "", resumed.out)

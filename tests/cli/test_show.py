@@ -35,7 +35,8 @@ def write(folder: Path, entries: list[Entry], published: list[PublishedEntry] | 
     asked = {"command": "learn", "task": "x", "methods": {}, "budget": 1, "track": "best", "seed": 0}
     task = {"name": "x", "actions": {"force": {"unit": "N", "limits": [-10, 10]}}}
     pick = {"controller": entries[-2].controller, "reason": "a reason that goes on for quite some while " * 3}
-    parts = {"status": "finished", "asked": asked, "data": {}, "versions": {}, "task": task, "pick": pick}
+    data = {"fingerprint": "0", "summary": "none"}
+    parts = {"status": "finished", "asked": asked, "data": data, "versions": {}, "task": task, "pick": pick}
     run.write_json("run.json", parts)
     return run
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearloop.cli.terminal import print_table, progress, say, wrapped
+from clearloop.cli.terminal import echo, print_table, progress, say, wrapped
 from clearloop.expression import to_text
 from tests.expression.strategies import expressions
 
@@ -98,3 +98,16 @@ def test_progress_that_goes_on_tells_the_time_from_its_own_pace(
         "Searching  100%  best 2",
         "Searching  100%  judging",
     ]
+
+
+ESCAPES = "a\x1b]0;title\x07b\x9b31m\x85c\u202ed\re"
+
+
+def test_no_text_reaches_the_terminal_as_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    echo(ESCAPES)
+    echo(ESCAPES, err=True)
+    say(ESCAPES)
+    print_table((ESCAPES, "x"), [(ESCAPES, ESCAPES)])
+    for text in capsys.readouterr():
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert "a\\x1b]0;title\\x07b\\x9b31m" in text

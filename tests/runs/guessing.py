@@ -127,18 +127,19 @@ def linear_model(task: Task, batch: Batch, track: Track, seed: int) -> Surrogate
 
 
 def assess_only(surrogate: Surrogate, batch: Batch, run: RunDirectory) -> Quality:
-    """Without the picture."""
+    """With an empty file for the picture."""
     quality = assess(surrogate, surrogate.split(batch)[1])
+    (run.path / "model.png").touch()
     run.write_json("quality.json", quality.to_dict())
     return quality
 
 
 def make_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`clearloop learn` knows the method `guess`, and has its model in a moment, and no report."""
+    """`clearloop learn` knows the method `guess`, and has its model in a moment, and an empty report."""
     monkeypatch.setitem(METHODS, "guess", Guess)
     monkeypatch.setattr(learn, "learn_model", linear_model)
     monkeypatch.setattr(learn, "assess_model", assess_only)
-    monkeypatch.setattr(learn, "make_report", lambda run: run.path)
+    monkeypatch.setattr(learn, "make_report", lambda run: (run.path / "report.html").touch())
 
 
 PUSHER = """

@@ -87,7 +87,7 @@ def test_damage_is_one_error(tmp_path: Path) -> None:
     damaged = (b"", content[:50], content[:-1], b"\0" * 40, content.replace(b"table", b"tabel"))
     for text in damaged:
         path.write_bytes(text)
-        with pytest.raises(ClearloopError, match="damaged, or no checkpoint"):
+        with pytest.raises(ClearloopError, match="damaged, or not a checkpoint"):
             read_state(path)
     with pytest.raises(ClearloopError, match="cannot be read"):
         read_state(tmp_path / "gone")

@@ -34,7 +34,7 @@ rows = st.builds(
 def test_what_is_written_is_read(written: list[Row], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "table.csv"
     write_table(path, Row, written)
-    assert read_table(path, Row) == tuple(written)
+    assert read_table(path, Row, finite=False) == tuple(written)
 
 
 def test_what_is_unknown_is_empty(tmp_path: Path) -> None:
@@ -51,6 +51,8 @@ def test_what_is_unknown_is_empty(tmp_path: Path) -> None:
         ("name,count,size,error\na,1,2,\nb,x,2,\n", "row 2, column 'count'"),
         ("name,count,size,error\na,,2,\n", "row 1, column 'count'"),
         ("name,count,size,error\na\n", "row 1, column 'count'"),
+        ("name,count,size,error\na,1,nan,\n", "row 1, column 'size'"),
+        ("name,count,size,error\na,1,2,-inf\n", "row 1, column 'error'"),
         ('name,count,size,error\n"a,1,2,\n', "unexpected end of data"),
     ],
 )

@@ -1,1 +1,1 @@
-"""The paper's table: every method, many experiments, on one machine or many."""
+"""A bench makes the paper's table: many experiments of every method, on one machine or on many."""

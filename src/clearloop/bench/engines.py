@@ -1,7 +1,7 @@
-"""Where the work of a bench is done: here, in a process for each piece, or on a Dask cluster.
+"""An engine does the work of a bench: in processes on this machine, or on a Dask cluster.
 
-A piece whose worker dies, or that fails, is tried again; after three times it is given up, and the rest goes
-on. What comes out does not depend on the engine.
+A piece of work that fails, or whose worker dies, is tried again. After three tries it is given up, and the
+other pieces continue. The results do not depend on the engine.
 """
 
 import os
@@ -17,50 +17,63 @@ from uuid import uuid4
 from clearloop.errors import ClearloopError
 from clearloop.kernels.engine import threads
 
-TRIES = 3
+TRIES = 3  # of each piece of work
 
 
 class Call(NamedTuple):
-    """A function of a module, and its arguments: all of it can be sent elsewhere."""
+    """A function at the top level of a module and its arguments, which can be sent to another process."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
 class Failure(NamedTuple):
+    """The outcome of a piece of work that was given up."""
+
     reason: str
-    """of the last try, in one line"""
+    """why the last try failed, in one line"""
 
 
 class Engine(ABC):
+    """An engine carries out calls at the same time."""
+
     @abstractmethod
     def run(self, calls: Mapping[str, Call]) -> Iterator[tuple[str, Any]]:
-        """The results, or `Failure`s, with their keys, as they come. The first calls are begun first."""
+        """Carry out calls; the first ones are started first.
+
+        Args:
+            calls: The calls by their keys.
+
+        Yields:
+            The key of a call and its result, or a `Failure`, as soon as it is there.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Stop what is still being done."""
+        """Stop all work that is not finished."""
 
 
 def reason(error: BaseException) -> str:
-    """In one line."""
+    """Describe an error in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-# The cores of this machine: a process for each piece of work, with one thread, as many as there are cores.
-#
-# Most of the work runs in kernels, which could share one process; but the searches around them are plain
-# Python, and two processes do twice as much of that.
-
-
 class Local(Engine):
+    """The cores of this machine: each piece of work has a process with one thread.
+
+    Most of the work runs in kernels, which could share one process. But the searches around them are plain
+    Python, of which two processes do twice as much.
+    """
+
     def __init__(self, workers: int | None = None) -> None:
+        """Prepare the engine; `workers` is the number of processes, that of the cores if not given."""
         self.workers = workers or threads()
-        self._context = get_context("spawn")  # a fork would copy the kernels' threads in the middle of work
+        self._context = get_context("spawn")  # a fork would copy threads of the kernels while they work
         self._running: dict[Connection, tuple[str, Any]] = {}
 
     def run(self, calls: Mapping[str, Call]) -> Iterator[tuple[str, Any]]:
+        """Carry out calls; see `Engine.run`."""
         waiting, tries = list(calls), dict.fromkeys(calls, 0)
         while waiting or self._running:
             while waiting and len(self._running) < self.workers:
@@ -93,6 +106,7 @@ class Local(Engine):
         return key, outcome
 
     def close(self) -> None:
+        """Kill the processes that are still at work."""
         for end, (_, process) in self._running.items():
             process.kill()
             process.join()
@@ -101,32 +115,37 @@ class Local(Engine):
 
 
 def _work(end: Connection, call: Call) -> None:
-    """In the process: answer, and end; or end at once when nobody waits for the answer any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who waits
+    """Carry out a call in a worker process, and send its outcome; exit at once if the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     os.environ["CLEARLOOP_THREADS"] = "1"
     threading.Thread(target=_end_with, args=(end,), daemon=True).start()
     try:
         outcome = call.function(*call.arguments)
-    except Exception as error:  # whatever it is, the rest of the bench goes on
+    except Exception as error:  # whatever it is, the other pieces of work continue
         outcome = Failure(reason(error))
     end.send(outcome)
 
 
 def _end_with(end: Connection) -> None:
     try:
-        end.recv()  # nothing is ever sent
+        end.recv()  # nothing is ever sent: this returns only when the parent is gone
     except (EOFError, OSError):
         os._exit(1)
 
 
-# A Dask cluster: one that is started here, or one that is given by its address.
-
-
 class Dask(Engine):
-    """Dask itself gives a dead worker's work to another one."""
+    """A Dask cluster. Dask itself gives the work of a dead worker to another one."""
 
     def __init__(self, address: str = "", workers: int | None = None) -> None:
-        """No address: a cluster of processes with one thread each, as many as there are cores."""
+        """Connect to a cluster, or start one on this machine.
+
+        Args:
+            address: The address of a scheduler; if empty, a cluster of processes with one thread each starts.
+            workers: The number of these processes; that of the cores if not given.
+
+        Raises:
+            ClearloopError: Dask is not installed, or no scheduler answers.
+        """
         try:
             import distributed
         except ImportError as error:
@@ -147,9 +166,10 @@ class Dask(Engine):
             raise ClearloopError(f"--engine dask:{address}: no scheduler answers there: {error}") from error
 
     def run(self, calls: Mapping[str, Call]) -> Iterator[tuple[str, Any]]:
+        """Carry out calls; see `Engine.run`."""
         from distributed import as_completed
 
-        bench = uuid4().hex  # a scheduler may serve several, and gives the same keys the same results
+        bench = uuid4().hex  # a scheduler that serves several benches returns one result for equal keys
         futures = {
             self.client.submit(
                 _work_remotely,
@@ -166,12 +186,12 @@ class Dask(Engine):
             yield futures[future], future.result() if error is None else Failure(reason(error))
 
     def close(self) -> None:
+        """Leave the cluster; stop it if it was started here."""
         self.client.close()
         if self._cluster is not None:
             self._cluster.close()
 
 
 def _work_remotely(function: Any, arguments: tuple[Any, ...]) -> Any:
-    """On the worker, which has as many threads as it has pieces of work."""
-    os.environ["CLEARLOOP_THREADS"] = "1"
+    os.environ["CLEARLOOP_THREADS"] = "1"  # a worker has as many threads as it has pieces of work
     return function(*arguments)

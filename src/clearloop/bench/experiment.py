@@ -1,6 +1,7 @@
-"""One experiment of a bench, from plain data to plain data: so it gives the same on any machine.
+"""An experiment of a bench takes plain data and returns plain data, so any machine gives the same result.
 
-Two kinds of work: `prepare` makes a batch and the model of it; `experiment` lets a method search on that.
+There are two kinds of work: `prepare` makes a batch and learns its model; `experiment` lets a method search
+on this model. A `Store` keeps the results in the run directory.
 """
 
 import json
@@ -9,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from clearloop.controllers import to_json
 from clearloop.data import Batch
@@ -28,39 +29,41 @@ from clearloop.surrogate import TRACKS, Surrogate
 from clearloop.task import Task
 
 Parcel = dict[str, bytes]
-"""Files by their names: a batch and its model."""
+"""The files of a batch and its model, by their names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """One piece of it; JSON values only."""
+    """A piece of work of a bench; it holds JSON values only."""
 
     task: dict[str, Any]
+    """the task, written out in full"""
     track: str
+    """the kind of model: "best" or "published\""""
     seed: int
-    """of the batch and of the model"""
+    """the seed of the batch and of the model"""
     method: str = ""
-    """nothing: prepare the batch and the model"""
+    """the method that searches; empty for the work that prepares the batch and the model"""
     settings: dict[str, Any]
-    """of the method"""
+    """all settings of the method"""
     budget: int
-    """steps of the model"""
+    """steps of the model that the search may use"""
     number: int = 0
-    """of the experiment, among those with this seed"""
+    """the number of the experiment among those with this seed"""
 
     @property
     def of_model(self) -> "Work":
-        """What makes the batch and the model for it."""
+        """The work that prepares the batch and the model for this one."""
         return replace(self, method="", settings={}, number=0)
 
     @property
     def key(self) -> str:
-        """`best-gprl-3`: a name for files."""
+        """A name for files, such as `best-gprl-3`."""
         return f"{self.track}-{self.method or 'model'}-{self.seed + self.number}"
 
 
 def prepare(work: Work) -> Parcel:
-    """As `clearloop learn --seed` does it."""
+    """Make a batch and learn its model, as `clearloop learn --seed` does."""
     task, track = Task.model_validate(work.task), TRACKS[work.track]
     batch = make_batch(task, rng=np.random.default_rng(work.seed))
     surrogate = Surrogate.fit(task, batch, track=track, rng=np.random.default_rng([work.seed, 1]))
@@ -77,7 +80,15 @@ def prepare(work: Work) -> Parcel:
 
 
 def experiment(work: Work, parcel: Parcel) -> dict[str, Any]:
-    """JSON values: the best controller of the front, and those beside it, with their penalties by start."""
+    """Let a method search on a model.
+
+    Args:
+        work: What to do.
+        parcel: The batch and the model that `prepare` returned.
+
+    Returns:
+        JSON values: the best controller of the front and the ones beside it, with their penalties by start.
+    """
     task = Task.model_validate(work.task)
     batch, surrogate = unpack(parcel, task)
     begun = perf_counter()
@@ -100,6 +111,7 @@ def experiment(work: Work, parcel: Parcel) -> dict[str, Any]:
 
 
 def unpack(parcel: Parcel, task: Task) -> tuple[Batch, Surrogate]:
+    """Read the batch and the model from their files."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         for file, content in parcel.items():
@@ -117,7 +129,7 @@ def _score(task: Task, point: Point) -> dict[str, Any]:
 
 
 def _published(task: Task, surrogate: Surrogate) -> list[dict[str, Any]]:
-    """What others have published for this plant, on the same model and starts."""
+    """Score the controllers that others have published for this plant, on the same model and starts."""
     return [
         {"title": known.title, **_penalties(model, system)}
         for known, model, system in score_published(task, surrogate)
@@ -125,7 +137,7 @@ def _published(task: Task, surrogate: Surrogate) -> list[dict[str, Any]]:
 
 
 def _penalties(model: Evaluation, system: Evaluation | None) -> dict[str, Any]:
-    """By start: the mean over members."""
+    # By start: the mean over the members of the model.
     return {
         "model": model.penalties.mean(axis=0).tolist(),
         "system": system and system.penalties.mean(axis=0).tolist(),
@@ -133,20 +145,54 @@ def _penalties(model: Evaluation, system: Evaluation | None) -> dict[str, Any]:
     }
 
 
-# The files of a bench in its run directory: what a piece of work gave, as soon as it is there.
+# The files of a bench.
 
-LAST = "published.json"  # of a model's files: when it is there, all are
+
+class _Penalties(BaseModel):
+    model: Annotated[list[float], Field(min_length=1)]
+    system: Annotated[list[float], Field(min_length=1)] | None
+    failures: float | None
+
+
+class _Published(_Penalties):
+    title: str
+
+
+class _Score(_Penalties):
+    complexity: int
+    controller: str
+
+
+class _Outcome(BaseModel):
+    seconds: float
+    steps: int
+    scores: dict[str, _Score]
+
+
+def _checked(file: Path, kind: Any) -> Any:
+    content = read_json(file)
+    try:
+        TypeAdapter(kind).validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        raise ClearloopError(f"{file}: damaged: delete it, and continue with --resume") from error
+    return content
+
+
+LAST = "published.json"  # the file of a model that is written last: if it exists, all of them exist
 
 
 @dataclass(frozen=True)
 class Store:
+    """The results of a bench in its run directory; each is written as soon as it is there."""
+
     run: RunDirectory
 
     def has(self, key: str) -> bool:
+        """Say whether the piece of work with this key is done."""
         return self._scores(key).exists() or (self._model(key) / LAST).exists()
 
     def keep(self, key: str, outcome: Mapping[str, Any]) -> None:
-        """Scores, or a model."""
+        """Write what `experiment` or `prepare` returned."""
         if LAST in outcome:
             self._keep_model(key, dict(outcome))
             return
@@ -155,17 +201,21 @@ class Store:
             file.write(json.dumps(outcome, allow_nan=False).encode())
 
     def scores(self, key: str) -> dict[str, Any]:
-        scores: dict[str, Any] = read_json(self._scores(key))
-        if not (isinstance(scores, dict) and scores.keys() >= {"seconds", "steps", "scores"}):
-            raise ClearloopError(f"{self._scores(key)}: damaged: delete it, and go on with --resume")
+        """Read what `experiment` returned.
+
+        Raises:
+            ClearloopError: The file is damaged.
+        """
+        scores: dict[str, Any] = _checked(self._scores(key), _Outcome)
         return scores
 
     def published(self, key: str) -> list[dict[str, Any]]:
-        """What others have published, on the model of this key."""
-        known: list[dict[str, Any]] = read_json(self._model(key) / LAST)
+        """Read the scores of published controllers on the model of this key."""
+        known: list[dict[str, Any]] = _checked(self._model(key) / LAST, list[_Published])
         return known
 
     def model(self, key: str) -> Parcel:
+        """Read what `prepare` returned."""
         folder = self._model(key)
         files = (file for file in sorted(folder.rglob("[!.]*")) if file.is_file())
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}

@@ -1,4 +1,4 @@
-"""What a bench found, as the paper's table: means over experiments, and which method is better."""
+"""A bench carries out its experiments here, and writes the paper's table."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ from clearloop.task import Task
 
 @dataclass(frozen=True)
 class Row:
-    """Of `table.csv`. What is unknown is empty, and so is all of an experiment that failed."""
+    """A row of `table.csv`. Unknown figures are empty, and so are all figures of a failed experiment."""
 
     method: str
     track: str
@@ -39,16 +39,23 @@ class Row:
 
 
 class Scores(NamedTuple):
-    """What an experiment found of one method."""
+    """The scores of the controller that one experiment found."""
 
     row: Row
     model: Floats
-    """[N] penalties by start"""
+    """penalties by start on the model, [N]"""
     system: Floats | None
+    """penalties by start on the plant, [N]"""
 
 
 def read_scores(outcome: Mapping[str, Any], track: str, seed: int) -> list[Scores]:
-    """Of what `experiment` gave."""
+    """Read the scores in what `experiment` returned.
+
+    Args:
+        outcome: What `experiment` returned.
+        track: The track of the experiment.
+        seed: Its seed in the table.
+    """
     found = []
     for method, score in outcome["scores"].items():
         model = np.array(score["model"])
@@ -67,14 +74,15 @@ def read_scores(outcome: Mapping[str, Any], track: str, seed: int) -> list[Score
 
 
 class Mean(NamedTuple):
-    """Over experiments."""
+    """A mean over experiments."""
 
     mean: float
     error: float
-    """standard error; NaN for one experiment"""
+    """the standard error of the mean; NaN for one experiment"""
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> "Mean":
+        """Compute the mean of the values that are known; it is NaN if there are none."""
         known = np.array([value for value in values if value is not None])
         if not known.size:
             return cls(np.nan, np.nan)
@@ -88,44 +96,49 @@ class Mean(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How much more one method costs than another, from the same starts."""
+    """The difference between the penalties of two methods, from the same starts."""
 
     mean: float
     half_width: float
-    """of the interval that holds the true difference in 95 of 100 benches"""
+    """half the width of the 95 % interval of the difference"""
 
     @classmethod
     def of(cls, worse: Sequence[Floats], better: Sequence[Floats]) -> "Difference":
-        """Of the penalties [N] of their experiments; where one was scored from fewer starts, from these.
+        """Compare two methods.
 
-        Two chances add up: which starts were drawn, and how the searches went.
+        The variance has two parts: which starts were drawn, and how the searches went.
+
+        Args:
+            worse: The penalties by start, [N], of each experiment of one method.
+            better: Those of the other method. If one was scored from fewer starts, only these are used.
         """
         n = min(len(costs) for costs in (*worse, *better))
         one, other = (np.stack([costs[:n] for costs in some]) for some in (worse, better))
         by_start = one.mean(axis=0) - other.mean(axis=0)
         variance = by_start.var(ddof=1) / n
-        variance += sum(_of_searches(costs) for costs in (one, other))
+        variance += sum(_variance_of_searches(costs) for costs in (one, other))
         return cls(float(by_start.mean()), 1.96 * float(np.sqrt(variance)))
 
     @property
     def certain(self) -> bool:
+        """True if the 95 % interval does not contain 0."""
         return abs(self.mean) > self.half_width
 
     def __str__(self) -> str:
         return signed_estimate(self.mean, self.half_width)
 
 
-def _of_searches(costs: Floats) -> float:
-    """The variance of the mean over experiments [E, N]."""
+def _variance_of_searches(costs: Floats) -> float:
+    """Compute the variance of the mean over experiments; the costs are [E, N]."""
     means = costs.mean(axis=1)
     return float(means.var(ddof=1) / means.size) if means.size > 1 else 0.0
 
 
 def columns(names: Iterable[str] = ()) -> dict[str, Column]:
-    """The columns of the methods by name: as in the paper's table, others after those.
+    """Return the columns of the table by name, in the order of the paper's table; others come after those.
 
     Args:
-        names: of columns that are wanted, too, if no method describes them.
+        names: Names of further columns, which no method need describe.
     """
     found = [column for method in METHODS.working() for column in method.columns]
     known = {column.name: column for column in sorted(found, key=lambda one: one.place or len(found) + 1)}
@@ -133,19 +146,21 @@ def columns(names: Iterable[str] = ()) -> dict[str, Column]:
 
 
 def paper_methods() -> list[str]:
-    """The methods of the paper's table, from the left."""
+    """Return the methods of the paper's table, from the left."""
     names = {column: method.name for method in METHODS.working() for column in method.columns}
     return list(dict.fromkeys(names[column] for column in columns().values() if column.place))
 
 
 def ordered(methods: Sequence[str]) -> list[str]:
-    """Names of columns, as in the paper; others after those."""
+    """Sort names of columns as in the paper's table; others come after those."""
     known = list(columns())
     place = {name: number for number, name in enumerate(known)}
     return sorted(dict.fromkeys(methods), key=lambda name: place.get(name, len(known)))
 
 
 class Comparison(NamedTuple):
+    """A method compared with the next better one."""
+
     method: str
     better: str
     """the next better method"""
@@ -153,7 +168,7 @@ class Comparison(NamedTuple):
 
 
 def ranking(scores: Sequence[Scores]) -> list[Comparison]:
-    """From the best to the worst, on the plant where there is one; each with the next better."""
+    """Compare each method with the next better one, on the plant if there is one; the best come first."""
     costs: dict[str, list[Floats]] = {}
     for one in scores:
         costs.setdefault(one.row.method, []).append(one.model if one.system is None else one.system)
@@ -165,7 +180,7 @@ def ranking(scores: Sequence[Scores]) -> list[Comparison]:
     ]
 
 
-# `table.md`: what a bench found, for people.
+# The document for people, `table.md`.
 
 
 def document(
@@ -176,7 +191,15 @@ def document(
     *,
     in_paper: bool,
 ) -> str:
-    """`published`: of each track, the controllers of the paper with our starts and models."""
+    """Write the results of a bench as Markdown.
+
+    Args:
+        title: The title of the document.
+        tracks: The scores of the experiments of each track.
+        published: The scores of the paper's controllers on our models, of each track.
+        failed: What was given up, by the key of the work.
+        in_paper: Show the figures of the paper, too.
+    """
     parts = [f"# {title}", ""]
     for track, scores in tracks.items():
         parts += [f"## Track {track}", ""]
@@ -193,7 +216,7 @@ def document(
 
 
 def _table(scores: Sequence[Scores], in_paper: bool) -> Iterable[str]:
-    """A column for each method; model above plant, as in the paper."""
+    # A column for each method, and the model above the plant, as in the paper.
     methods = ordered([one.row.method for one in scores])
     known = columns(methods)
     rows = {method: [one.row for one in scores if one.row.method == method] for method in methods}
@@ -224,7 +247,7 @@ def _starts(scores: Sequence[Scores]) -> Iterable[str]:
     )
     if len(counts) > 1:
         few = ", ".join(ordered([one.row.method for one in scores if len(one.model) == counts[0]]))
-        yield f"Of {few}: over the first {counts[0]}. From these, on the plant:"
+        yield f"Those of {few} are means over the first {counts[0]}. From these starts, on the plant:"
         yield ""
         yield "| method | plant |"
         yield "|---|---|"
@@ -234,12 +257,11 @@ def _starts(scores: Sequence[Scores]) -> Iterable[str]:
 
 
 def _ranking(scores: Sequence[Scores]) -> Iterable[str]:
-    """Which is better, and whether that is certain."""
     compared = ranking(scores)
     if not compared:
         return
-    yield "From the best to the worst, with 95 % intervals of the difference to the one before, from the same"
-    yield "starts:"
+    yield "The methods from the best to the worst, each with the 95 % interval of its difference to the next"
+    yield "better one, from the same starts:"
     yield ""
     yield "| method | costs more than | by | certain |"
     yield "|---|---|---|---|"
@@ -258,32 +280,36 @@ def _published(scores: Sequence[Scores]) -> Iterable[str]:
         yield f"| {title} | {model} | {system or 0:.3f} | {percent(failures or 0)} |"
 
 
-# A bench under way: which pieces of work there are, and which are still to be done.
+# The work of a bench, and how far it is.
 
-OF_MODEL = 0.5  # minutes of one core for a model, as `Method.effort` has it for a search
+OF_MODEL = 0.5  # minutes of one core for a model, in the unit of `Method.effort`
 
 Tell = Callable[[str, Any], None]
-"""Called with the key of a piece of work, and what it gave."""
+"""Called with the key of a piece of work and its outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Methods × experiments, on one track or on both."""
+    """A request for experiments with several methods, on one track or on both."""
 
     request: Request
     seeds: int
-    """experiments of each method"""
+    """the number of experiments of each method"""
     fresh: bool
-    """each experiment has its own batch and model; if not, all share one, as in the paper"""
+    """True if each experiment has its own batch and model; otherwise all share one, as in the paper"""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the request as JSON values."""
         more = {"seeds": self.seeds, "batch": "fresh" if self.fresh else "shared"}
         return self.request.to_dict() | more
 
     @classmethod
     def from_dict(cls, asked: dict[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """Make a bench from what `to_dict` returned.
+
+        Raises:
+            ClearloopError: Something is missing or wrong.
+        """
         request = Request.from_dict(asked)
         seeds, batch = asked.get("seeds"), asked.get("batch")
         known = batch in ("shared", "fresh") and request.track in ("both", *TRACKS)
@@ -293,9 +319,11 @@ class Bench:
 
     @property
     def tracks(self) -> tuple[str, ...]:
+        """The names of the tracks."""
         return tuple(TRACKS) if self.request.track == "both" else (self.request.track,)
 
     def models(self, task: Task) -> list[Work]:
+        """Return the work that prepares the batches and models."""
         table = task.model_dump(mode="json", exclude_none=True)
         first = self.request.seed
         return [
@@ -305,7 +333,10 @@ class Bench:
         ]
 
     def experiments(self, task: Task) -> list[Work]:
-        """Track by track, the slowest methods first: none works alone at the end."""
+        """Return the work of the experiments, track by track.
+
+        The slowest methods come first, so that none of them is left working alone at the end.
+        """
         budget = self.request.budget
         methods = sorted(self.request.methods, key=lambda method: effort(type(method), budget), reverse=True)
         models = self.models(task)
@@ -320,21 +351,23 @@ class Bench:
 
 
 def effort(method: type[Method], budget: int) -> float:
-    """About how long a search takes, compared with others."""
+    """Estimate how long a search takes, compared with others."""
     return method.effort * (budget / BUDGETS["standard"] if method.grows else 1.0)
 
 
 @dataclass(frozen=True)
 class Course:
+    """A bench under way: its pieces of work, and which of them are done."""
+
     bench: Bench
     task: Task
     store: Store
     failed: dict[str, Failure] = field(default_factory=dict)
-    """what was given up, in this sitting"""
+    """the pieces of work that were given up since the program was started, by their keys"""
 
     @property
     def total(self) -> int:
-        """Pieces of work."""
+        """The number of pieces of work."""
         return len(self._works)
 
     @cached_property
@@ -343,11 +376,12 @@ class Course:
 
     @property
     def done(self) -> int:
+        """The number of pieces of work that are done."""
         return sum(self.store.has(work.key) for work in self._works)
 
     @property
     def share(self) -> float:
-        """Of all effort that is over, from 0 to 1."""
+        """The share of the whole effort that is done or given up, from 0 to 1."""
         efforts = {
             work.key: effort(find_method(work.method), work.budget) if work.method else OF_MODEL
             for work in self._works
@@ -356,7 +390,7 @@ class Course:
         return sum(over) / sum(efforts.values())
 
     def go(self, engine: Engine, tell: Tell) -> None:
-        """All that is not done yet: first the models, then the searches on them."""
+        """Do all work that is not done yet: first the models, then the searches on them."""
         models = [work for work in self.bench.models(self.task) if not self.store.has(work.key)]
         self._do({work.key: Call(prepare, (work,)) for work in models}, engine, tell)
         calls, parcel = {}, cache(self.store.model)
@@ -377,19 +411,20 @@ class Course:
             tell(key, outcome)
 
     def scores(self) -> Iterator[Scores]:
+        """Yield the scores of the experiments that are done."""
         for work in self.bench.experiments(self.task):
             if self.store.has(work.key):
                 yield from read_scores(self.store.scores(work.key), work.track, work.seed + work.number)
 
     def published(self) -> Iterator[Scores]:
-        """The controllers of the paper, on each model."""
+        """Yield the scores of the paper's controllers on each model."""
         for work in self.bench.models(self.task):
             for known in self.store.published(work.key) if self.store.has(work.key) else []:
                 scores = {known["title"]: {**known, "complexity": None}}
                 yield from read_scores({"scores": scores}, work.track, work.seed)
 
     def rows(self) -> list[Row]:
-        """Of `table.csv`: by track, method and seed."""
+        """Return the rows of `table.csv`, sorted by track, method and seed."""
         rows = [one.row for one in self.scores()]
         rows += [
             Row(work.method, work.track, work.seed + work.number)
@@ -400,22 +435,23 @@ class Course:
         return sorted(rows, key=lambda row: (row.track, methods.index(row.method), row.seed))
 
 
-# What a bench leaves: `table.csv`, `table.md`, `timing.csv`, and the controllers that were found.
+# The files that a bench writes.
 
 
 @dataclass(frozen=True)
 class Timing:
-    """A row of `timing.csv`."""
+    """A row of a bench's `timing.csv`."""
 
     method: str
     track: str
     seed: int
     seconds: float
     steps: int
-    """of the model"""
+    """steps of the model"""
 
 
 def write_tables(run: RunDirectory, course: Course) -> None:
+    """Write `table.csv`, `table.md`, `timing.csv` and the controllers that were found."""
     write_table(run.path / "table.csv", Row, course.rows())
     timing, folder = [], run.folder("controllers")
     for work in course.bench.experiments(course.task):

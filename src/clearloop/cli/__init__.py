@@ -1,4 +1,4 @@
-"""The command `clearloop`. Bad input ends in one line on standard error and exit code 2."""
+"""This is the command line `clearloop`. Bad input gives one line on standard error and exit code 2."""
 
 from clearloop.cli.program import main
 

@@ -1,4 +1,4 @@
-"""`clearloop bench`."""
+"""The command `bench` compares methods by many experiments each, and makes the paper's table."""
 
 import shlex
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from clearloop.cli.learn import Given, check_given, find_methods
 from clearloop.cli.model import find_batch, find_track
 from clearloop.cli.options import Json, parse_budget
 from clearloop.cli.show import print_bench
-from clearloop.cli.terminal import InterruptedRunError, progress
-from clearloop.errors import ClearloopError
+from clearloop.cli.terminal import InterruptedRunError, echo, progress
+from clearloop.errors import ClearloopError, quoted
 from clearloop.registry import METHODS
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def bench(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(METHODS)}; repeatable. All of the paper's if none is given.", metavar="NAME"
+            help=f"{', '.join(METHODS)}; repeatable. All methods of the paper if not given.", metavar="NAME"
         ),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Experiments of each method; more of them with --resume.",
+            help="Experiments of each method; --resume can add more.",
             min=1,
             max=1000,
             metavar="N",
@@ -50,7 +50,7 @@ def bench(
     batch: Annotated[
         str | None,
         typer.Option(
-            help="One batch and model for all, as in the paper, or its own for each experiment.",
+            help="One batch and model for all experiments, as in the paper, or a new one for each.",
             metavar="shared|fresh",
             show_default="shared",
         ),
@@ -74,12 +74,14 @@ def bench(
     ] = None,
     out: Annotated[Path, typer.Option(help="The run directory.", metavar="DIR")] = Path("runs/bench"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the bench in --out; what is done is not repeated.")
+        bool,
+        typer.Option("--resume", help="Continue the bench in --out; finished experiments are not repeated."),
     ] = False,
     engine: Annotated[
         str,
         typer.Option(
-            help="This machine's cores, a Dask cluster on it, or yours.", metavar="local|dask|dask:ADDRESS"
+            help="The cores of this machine, a Dask cluster on it, or your own cluster.",
+            metavar="local|dask|dask:ADDRESS",
         ),
     ] = "local",
     as_json: Json = False,
@@ -96,7 +98,8 @@ def bench(
     start, the_task = find_engine(engine), Task.load(task)
     if not the_task.simulated:
         raise ClearloopError(
-            f"bench: {the_task.name} has no [plant] of equations, and experiments make their batches with one"
+            f"the task {quoted(the_task.name)} has no [plant] with equations, which a bench needs to make its"
+            " batches: choose another task, or use clearloop learn"
         )
     given = Given(methods=tuple(method or ()), budget=budget, track=track, seed=seed)
     run = RunDirectory(out)
@@ -105,7 +108,7 @@ def bench(
         asked = go_on(run, the_task, given, seeds, batch)
     else:
         if resume:
-            typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
+            echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
         asked = make_bench(task, given, seeds or 10, "shared" if batch is None else batch)
     with run.held() if begun else run.claimed():
         if not begun:
@@ -122,7 +125,7 @@ def bench(
 
 
 def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
-    """What was given, and the usual for what was not."""
+    """Make a bench from the given options, with defaults for the others."""
     from clearloop.bench.table import Bench, paper_methods
     from clearloop.runs import Request
 
@@ -141,7 +144,11 @@ def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
 
 
 def go_on(run: "RunDirectory", task: "Task", given: Given, seeds: int | None, batch: str | None) -> "Bench":
-    """What was asked, perhaps with more or fewer experiments now; an error that names what does not agree."""
+    """Find the bench that is to be continued, perhaps with more or fewer experiments now.
+
+    Raises:
+        ClearloopError: The task or an option does not agree with the bench; the message says which.
+    """
     from clearloop.bench.table import Bench
     from clearloop.runs import directory
 
@@ -150,7 +157,7 @@ def go_on(run: "RunDirectory", task: "Task", given: Given, seeds: int | None, ba
     try:
         bench = Bench.from_dict(description["asked"])
     except ClearloopError as error:
-        raise ClearloopError(f"{run.path}: cannot go on: {error}") from error
+        raise ClearloopError(f"{run.path}: cannot be continued: {error}") from error
     directory.check_task(run, description["task"], task)
     check_given(run, bench.request, given)
     if batch is not None:
@@ -159,7 +166,7 @@ def go_on(run: "RunDirectory", task: "Task", given: Given, seeds: int | None, ba
 
 
 def find_engine(name: str) -> "Callable[[], Engine]":
-    """What starts it."""
+    """Return a function that starts the engine of a name that `--engine` gives."""
     from clearloop.bench.engines import Dask, Local
 
     kind, _, address = name.partition(":")
@@ -167,11 +174,23 @@ def find_engine(name: str) -> "Callable[[], Engine]":
         return Local
     if kind == "dask" and (address or name == "dask"):
         return partial(Dask, address)
-    raise ClearloopError(f"--engine {name}: expected local, dask, or dask:ADDRESS of a scheduler")
+    raise ClearloopError(
+        f"--engine {name}: expected local, dask, or dask:ADDRESS with the address of a scheduler"
+    )
 
 
 def carry_out(run: "RunDirectory", course: "Course", engine: "Engine", again: str) -> None:
-    """A run that is held: from where it stopped to the tables. `again`: the command that goes on."""
+    """Carry out a bench from where it stopped to its tables.
+
+    Args:
+        run: The run, whose directory the caller has locked.
+        course: The pieces of work.
+        engine: Does the work.
+        again: The command that continues the bench.
+
+    Raises:
+        InterruptedRunError: The user pressed Ctrl-C.
+    """
     from clearloop.bench.table import write_tables
 
     run.go_on(asked=course.bench.to_dict())
@@ -180,7 +199,7 @@ def carry_out(run: "RunDirectory", course: "Course", engine: "Engine", again: st
     except KeyboardInterrupt as stop:
         run.mark("interrupted")
         done = f"{course.done} of {course.total} pieces of work"
-        raise InterruptedRunError(f"interrupted, with {done} done; to go on: {again}") from stop
+        raise InterruptedRunError(f"interrupted, with {done} done; to continue: {again}") from stop
     write_tables(run, course)
     run.mark("finished")
 

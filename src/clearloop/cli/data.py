@@ -1,4 +1,4 @@
-"""`clearloop data make`, `record`, `check`, `convert` and `explain`."""
+"""The commands `data make`, `record`, `convert`, `check` and `explain` make and examine logs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clearloop.cli.options import Commands, Json, Seed, TaskName, print_json
+from clearloop.cli.terminal import echo, print_table, say
 from clearloop.errors import ClearloopError
 from clearloop.numbers import careful_percent
 
@@ -23,11 +24,11 @@ def make(
     task: Annotated[
         str, typer.Argument(help="A built-in task, or a task file with a plant.", metavar="TASK")
     ],
-    out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
+    out: Annotated[Path, typer.Option(help="Where to write the batch: .csv or .parquet.", metavar="FILE")],
     size: Annotated[
         int | None,
         typer.Option(
-            help="Transitions; the task's own number if not given.",
+            help="How many transitions; the task's own number if not given.",
             min=1,
             max=_MOST_TRANSITIONS,
             metavar="N",
@@ -35,7 +36,7 @@ def make(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Draw a batch from a task's plant, with random actions or by the task's own law.
+    """Make a batch with a task's plant, with random actions or by the task's own law.
 
     Example: clearloop data make cartpole --out batch.csv
     """
@@ -47,23 +48,24 @@ def make(
     _check_format(out)
     batch = make_batch(Task.load(task), rng=np.random.default_rng(seed), size=size)
     batch.save(out)
-    typer.echo(f"{out}: {batch!r}")
+    echo(f"{out}: {batch!r}")
 
 
 @data.command("record")
 def record_log(
-    environment: Annotated[str, typer.Argument(help="Such as Pendulum-v1.", metavar="ENV_ID")],
-    out: Annotated[Path, typer.Option(help="Where to write it: .csv or .parquet.", metavar="FILE")],
+    environment: Annotated[
+        str, typer.Argument(help="A Gymnasium environment, such as Pendulum-v1.", metavar="ENV_ID")
+    ],
+    out: Annotated[Path, typer.Option(help="Where to write the log: .csv or .parquet.", metavar="FILE")],
     steps: Annotated[
-        int, typer.Option(help="Transitions.", min=1, max=_MOST_TRANSITIONS, metavar="N")
+        int, typer.Option(help="How many transitions.", min=1, max=_MOST_TRANSITIONS, metavar="N")
     ] = 10_000,
     seed: Seed = 0,
 ) -> None:
-    """Log random actions in a Gymnasium environment.
+    """Record a log of random actions in a Gymnasium environment.
 
     Example: clearloop data record Pendulum-v1 --out pendulum.csv
     """
-    from clearloop.cli.terminal import say
     from clearloop.data.batch import write
     from clearloop.data.recording import record as log_of
 
@@ -80,7 +82,7 @@ def convert(
     task: TaskName,
     out: Annotated[str, typer.Option(help="A .csv or .parquet file, or minari:NAME.", metavar="FILE")],
 ) -> None:
-    """Write a log as a task reads it: on its grid, with derived states; or as a Minari dataset.
+    """Write a log as a task reads it: on its time grid, with derived states; or as a Minari dataset.
 
     Example: clearloop data convert log.csv --task task.toml --out minari:plant/logged-v0
     """
@@ -96,7 +98,7 @@ def convert(
         batch.save(out)
     else:
         write_minari(batch, name)
-    typer.echo(f"{out}: {batch!r}")
+    echo(f"{out}: {batch!r}")
 
 
 def _check_format(out: Path) -> None:
@@ -122,8 +124,6 @@ def check_log(
     if as_json:
         print_json(report.to_dict())
     else:
-        from clearloop.cli.terminal import print_table, say
-
         say(report.verdict)
         print_table(("", "what", "found"), report.rows())
     if report.severity == "problem":
@@ -139,7 +139,7 @@ def explain_log(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find out how a batch's actions were chosen: at random, or by which law.
+    """Find out how the actions of a batch were chosen: at random, or by which law.
 
     Example: clearloop data explain log.csv --task task.toml --out logged.json
     """
@@ -158,11 +158,10 @@ def explain_log(
         from clearloop.controllers import save
 
         save(found.controller(), out)
-        typer.echo(f"Law  {out}", err=as_json)
+        echo(f"Law  {out}", err=as_json)
 
 
 def _say_account(account: "Account") -> None:
-    from clearloop.cli.terminal import print_table, say
     from clearloop.explanation.explanation import formula
 
     say(account.verdict)

@@ -1,4 +1,4 @@
-"""`clearloop evaluate`."""
+"""The commands `evaluate` and `simulate` score a controller and compute a trajectory of the closed loop."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -22,7 +22,7 @@ from clearloop.cli.options import (
     parse_assignment,
     print_json,
 )
-from clearloop.cli.terminal import progress, say
+from clearloop.cli.terminal import echo, progress, say
 from clearloop.errors import ClearloopError
 from clearloop.numbers import estimate, percent
 
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from clearloop.task import Task
 
 
-# `clearloop evaluate --on batch`: the value of a controller from logged transitions alone.
-
-
 def evaluate_on_batch(
     controller: "Controller",
     task: "Task",
@@ -51,6 +48,20 @@ def evaluate_on_batch(
     starts: "NDArray[float64] | int",
     seed: int,
 ) -> "FittedQ":
+    """Estimate the penalty of a controller from logged transitions alone, with progress on standard error.
+
+    Args:
+        controller: The controller.
+        task: Its task.
+        data: The files of a log; if there are none, the batch of the run, or one that the task's plant makes.
+        run: The run directory, if one is given.
+        approximator: "networks" or "trees".
+        starts: States to start from, [N, S], or how many points of the scoring set.
+        seed: The seed of the fits, and of a batch that is made.
+
+    Raises:
+        ClearloopError: The controller remembers too much, or an option is wrong.
+    """
     import numpy as np
 
     from clearloop.evaluation.q_evaluation import check_memory, fitted_q
@@ -80,13 +91,12 @@ def _find_approximator(name: str) -> "Approximator":
 
 
 def _find_batch(task: "Task", data: list[Path], run: Path | None, seed: int) -> "Batch":
-    """The log, that of a run, or what a task with a plant makes for itself."""
     if data and run is not None:
-        raise ClearloopError("--data and --run: both hold a batch: give one of them")
+        raise ClearloopError("--data and --run both give a batch: give only one of them")
     files = [run / "batch.parquet"] if run is not None else data
     batch = find_batch(task, files, seed)
     if not files:
-        say(f"a batch of its own, with --seed {seed}: {batch!r}", err=True)
+        say(f"The task's plant made a batch with --seed {seed}: {batch!r}", err=True)
     return batch
 
 
@@ -108,12 +118,12 @@ def evaluate_command(
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A log, for --on batch; repeatable. Without it or --run, a task with a plant makes its own.",
+            help="A log for --on batch; repeatable. Without it and --run, a task with a plant makes its own.",
             metavar="FILE",
         ),
     ] = None,
     approximator: Annotated[
-        str, typer.Option(help="What --on batch fits.", metavar="networks|trees")
+        str, typer.Option(help="What --on batch fits to the data.", metavar="networks|trees")
     ] = "networks",
     seed: Seed = 0,
     starts: Annotated[
@@ -127,9 +137,11 @@ def evaluate_command(
 ) -> None:
     """Score one controller: minus the mean discounted return, and the share of starts that fail.
 
-    On the batch: fitted Q evaluation, its standard error over an ensemble; it cannot count failures.
+    On the batch, fitted Q evaluation estimates the penalty, with its standard error over an ensemble. It
+    cannot count failures.
 
-    On the model of a run: by the models that judged its front, so that figures compare with the front's.
+    On the model of a run, the models that judged its front score the controller, so that the figures can be
+    compared with the front.
 
     Example: clearloop evaluate examples/published/gprl.json --task cartpole, or:
     clearloop evaluate edited.json --run runs/demo --on model
@@ -150,11 +162,11 @@ def evaluate_command(
             starts=_starts(starts, the_task),
             seed=seed,
         )
-        print_json(value.to_dict()) if as_json else typer.echo(value.summary)
+        print_json(value.to_dict()) if as_json else echo(value.summary)
         return
     if data:
-        raise ClearloopError("--data: a log is needed only for --on batch")
-    plans = the_controller.plans  # which takes its time
+        raise ClearloopError("--data is used only with --on batch: leave it out, or add --on batch")
+    plans = the_controller.plans  # which takes a while
     with progress("Planning") if plans else nullcontext() as tell:
         surrogate = find_surrogate(on, run, the_task)
         result = score(
@@ -170,12 +182,12 @@ def evaluate_command(
         return
     penalty = estimate(result.penalty, result.standard_error)
     where = "plant" if on in PLANT else f"model, mean of {result.penalties.shape[0]}"
-    typer.echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
-    typer.echo(f"failures  {percent(result.failures)}")
+    echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
+    echo(f"failures  {percent(result.failures)}")
 
 
 def _situations(text: str, task: "Task", run: Path | None) -> "Scenarios | NDArray[float64] | int":
-    """For a model of a task whose starts come from the log: the rows that the run judged its front by."""
+    # If a task's starts come from the log, a model is scored from the rows that judged the run's front.
     from clearloop.data import Batch
     from clearloop.runs import RunDirectory
     from clearloop.runs.front import judging_starts
@@ -203,7 +215,7 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
 
     frame = read(path)
     if not len(frame):
-        raise ClearloopError(f"{path}: expected at least one row of states to start from")
+        raise ClearloopError(f"{path}: has no rows: expected at least one state to start from")
     columns = []
     for name in task.state_names:
         if name not in frame.columns:
@@ -215,7 +227,7 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
     return np.stack(columns, axis=1)
 
 
-# `clearloop simulate`.
+# Simulation.
 
 _MOST_STEPS = 1_000_000
 _FORMATS = (".csv", ".png", ".svg")
@@ -228,22 +240,29 @@ def simulate_command(
     on: On = "system",
     start: Annotated[
         list[str] | None,
-        typer.Option(help="Where to start; 0 where not named. Repeatable.", metavar="NAME=VALUE"),
+        typer.Option(help="The start value of a state, 0 if not given; repeatable.", metavar="NAME=VALUE"),
     ] = None,
     setpoint: Annotated[
         list[str] | None,
         typer.Option(
-            help="A setpoint, from a step on; @0 if not given. Repeatable.", metavar="NAME=VALUE@STEP"
+            help="A setpoint from a step on, from step 0 if not given; repeatable.", metavar="NAME=VALUE@STEP"
         ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="The task's horizon if not given.", min=1, max=_MOST_STEPS, metavar="N")
+        int | None,
+        typer.Option(
+            help="How many steps; the task's horizon if not given.", min=1, max=_MOST_STEPS, metavar="N"
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Numbers (.csv) or a picture (.png, .svg).", metavar="FILE")
+        Path | None,
+        typer.Option(
+            help="Where to write numbers (.csv) or a picture (.png, .svg); standard output if not given.",
+            metavar="FILE",
+        ),
     ] = None,
 ) -> None:
-    """Run a controller from one start, as numbers or as a picture.
+    """Simulate a controller from one start, and give the trajectory as numbers or as a picture.
 
     Example: clearloop simulate 003 --run runs/demo --out run.png, or:
     clearloop simulate examples/published/pid.json --task cartpole
@@ -286,7 +305,7 @@ def _write(trajectory: "Trajectory", out: Path | None, label: str) -> None:
         from clearloop.figures.trajectories import draw_trajectories
 
         save_figure(draw_trajectories({label: trajectory}), out)
-    typer.echo(f"{out}: {trajectory.actions.shape[1]:,} steps")
+    echo(f"{out}: {trajectory.actions.shape[1]:,} steps")
 
 
 def _setpoint(text: str, steps: int) -> "SetpointChange":

@@ -1,4 +1,4 @@
-"""`clearloop export`."""
+"""The commands `export` and `verify` write a controller as source code, and test that code."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +17,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
+from clearloop.cli.terminal import echo, say
 from clearloop.errors import ClearloopError
 from clearloop.registry import TARGETS
 
@@ -29,14 +30,17 @@ TaskOption = Annotated[
     str | None,
     typer.Option(
         "--task",
-        help="Whose limits, units and setpoints to use where the file has none; the run's, if not given.",
+        help="The task whose limits, units and setpoints are used if the file has none; the run's task if "
+        "not given.",
         metavar="TASK",
     ),
 ]
 PrecisionOption = Annotated[
     str,
     typer.Option(
-        "--precision", help="Of the numbers; single not for every language.", metavar="double|single"
+        "--precision",
+        help="The precision of the numbers; some languages have only double.",
+        metavar="double|single",
     ),
 ]
 
@@ -49,7 +53,8 @@ def export(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write; C gets its header beside it. Standard output if not given.", metavar="FILE"
+            help="Where to write the code, for C also its header; standard output if not given.",
+            metavar="FILE",
         ),
     ] = None,
     precision: PrecisionOption = "double",
@@ -83,14 +88,14 @@ def export(
         for text in files.values():
             typer.echo(text, nl=False)
     else:
-        typer.echo(f"{_write(files, out)}: {the_controller.summary[:80]}")
+        echo(f"{_write(files, out)}: {the_controller.summary[:80]}")
     free = [name for name in the_controller.actions if name not in the_controller.limits]
     if free:
-        typer.echo(f"note: {', '.join(free)} has no limits: give --task, or limits in the file", err=True)
+        echo(f"note: {', '.join(free)}: no limits; give --task, or limits in the file", err=True)
 
 
 def _write(files: dict[str, str], out: Path) -> str:
-    """The paths, for people."""
+    """Write the files, and return their paths for people."""
     from clearloop.files import whole_file
 
     main = next(iter(files))
@@ -104,13 +109,13 @@ def _write(files: dict[str, str], out: Path) -> str:
 
 
 def read_controller(path: Path, task: str | None, run: Path | None) -> "Controller":
-    """A controller, with what its file leaves to the task if there is one."""
+    """Load a controller; the task of `--task` or of the run, if any, supplies what its file does not have."""
     from clearloop.controllers import load
 
     return load(path) if task is None and run is None else load_controller(path, find_task(task, run))
 
 
-# `clearloop verify`.
+# Verification.
 
 NOT_EQUAL = 1  # exit code
 
@@ -119,12 +124,13 @@ def verify(
     controller: ControllerName,
     to: Annotated[
         str,
-        typer.Option(help="As for export, if its code can be run: c, st, python …", metavar="LANGUAGE"),
+        typer.Option(help="A language of export that can be run: c, st, python …", metavar="LANGUAGE"),
     ],
     run: Run = None,
     task: TaskOption = None,
     data: Annotated[
-        Path | None, typer.Option(help="A log, for its states; needs --task or --run.", metavar="LOG")
+        Path | None,
+        typer.Option(help="A log whose states are tested, too; needs --task or --run.", metavar="LOG"),
     ] = None,
     out: Annotated[
         Path | None,
@@ -134,7 +140,7 @@ def verify(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Test that the exported code gives the same actions: run it and the original on the same test vectors.
+    """Test that the exported code gives the same actions as the controller, on the same test vectors.
 
     Example: clearloop verify 003 --run runs/demo --to st, or:
     clearloop verify examples/published/gprl.json --task cartpole --to c --out gprl
@@ -170,7 +176,7 @@ def _log(controller: "Controller", data: Path | None, task: str | None, run: Pat
     if data is None:
         return []
     if task is None and run is None:
-        raise ClearloopError("--data needs --task or --run: a task says what the log's columns are")
+        raise ClearloopError("--data needs --task or --run: a task says what the columns of a log are")
     from clearloop.data import Batch
     from clearloop.exports import lower
     from clearloop.verification.verdict import logged
@@ -180,9 +186,11 @@ def _log(controller: "Controller", data: Path | None, task: str | None, run: Pat
 
 
 def _say(verdict: "Verdict", out: Path | None) -> None:
-    from clearloop.cli.terminal import say
-
-    left = f"{verdict.left_out:,} left out, where rounding decides" if verdict.left_out else "none left out"
+    left = (
+        f"{verdict.left_out:,} left out because rounding decides there"
+        if verdict.left_out
+        else "none left out"
+    )
     say(f"{verdict.vectors:,} vectors compared, {left}.")
     word = "equal" if verdict.equal else "NOT equal"
     size = f"largest difference {verdict.difference:.2g} of an action's range"

@@ -1,4 +1,4 @@
-"""`clearloop init`: from a log that nobody has explained yet to a task file."""
+"""The command `init` drafts a task file from a log; the command `tasks` lists and shows tasks."""
 
 import re
 import sys
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clearloop.cli.options import Json, print_json
+from clearloop.cli.terminal import print_table, say, visible
 from clearloop.errors import ClearloopError
 from clearloop.numbers import counted
 
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from clearloop.task import Task
 
 
-# What people write behind the options of `clearloop init`.
+# The values of the options of `init`.
 
 GOAL = re.compile(r"\s*(?P<state>.+?)(\s+at\s+(?P<value>\S+))?\s+within\s+(?P<tolerance>\S+)\s*")
 
 
 def assignment(text: str, option: str) -> tuple[str, str]:
+    """Read NAME=VALUE; `option` names the option in errors."""
     name, equals, value = text.partition("=")
     if not (name.strip() and equals and value.strip()):
         raise ClearloopError(f"{option} {text}: expected NAME=VALUE")
@@ -31,7 +33,7 @@ def assignment(text: str, option: str) -> tuple[str, str]:
 
 
 def read_goal(text: str) -> tuple[str, str | None, float]:
-    """`level at 1.5 within 0.05`."""
+    """Read a goal such as `level at 1.5 within 0.05`: the state, its setpoint or None, and the tolerance."""
     found = GOAL.fullmatch(text)
     tolerance = _float(found["tolerance"]) if found else None
     if found is None or tolerance is None or tolerance < 0:
@@ -40,16 +42,18 @@ def read_goal(text: str) -> tuple[str, str | None, float]:
 
 
 def velocity_of(text: str) -> tuple[str, float | None]:
+    """Read STATE or STATE:SECONDS: the state, and the time constant of the filter or None."""
     name, colon, seconds = text.rpartition(":")
     if not colon:
         return text, None
     value = _float(seconds)
     if value is None or value < 0:
-        raise ClearloopError(f"--velocity {text}: expected STATE, or STATE:SECONDS of the filter")
+        raise ClearloopError(f"--velocity {text}: expected STATE, or STATE:SECONDS for the filter")
     return name, value
 
 
 def read_limits(text: str) -> tuple[str, tuple[float, float]]:
+    """Read ACTION=LOW,HIGH."""
     name, value = assignment(text, "--limits")
     ends = [_float(part) for part in value.split(",")]
     if len(ends) != 2 or ends[0] is None or ends[1] is None or not ends[0] < ends[1]:
@@ -58,8 +62,9 @@ def read_limits(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def positive(dt: float | None) -> float | None:
+    """Check that a time step, if it is given, is positive and finite."""
     if dt is not None and not 0 < dt < float("inf"):
-        raise ClearloopError(f"--dt {dt:g}: expected seconds, more than 0")
+        raise ClearloopError(f"--dt {dt:g}: expected a number of seconds above 0")
     return dt
 
 
@@ -77,41 +82,43 @@ def init(
         list[str] | None, typer.Option(help="A measured column; repeatable.", metavar="COLUMN")
     ] = None,
     action: Annotated[
-        list[str] | None, typer.Option(help="A column that was set; repeatable.", metavar="COLUMN")
+        list[str] | None,
+        typer.Option(help="A column that the controller sets; repeatable.", metavar="COLUMN"),
     ] = None,
     setpoint: Annotated[
         list[str] | None,
         typer.Option(
-            help="What a state should be: a column or a number; repeatable.", metavar="STATE=COLUMN|NUMBER"
+            help="The setpoint of a state: a column or a number; repeatable.", metavar="STATE=COLUMN|NUMBER"
         ),
     ] = None,
     external: Annotated[
-        list[str] | None, typer.Option(help="Seen, but not to be predicted; repeatable.", metavar="COLUMN")
+        list[str] | None,
+        typer.Option(help="A measured column that the model need not predict; repeatable.", metavar="COLUMN"),
     ] = None,
     velocity: Annotated[
         list[str] | None,
         typer.Option(
-            help="Derive a state's velocity, through a filter; repeatable.", metavar="STATE[:SECONDS]"
+            help="Derive the velocity of a state, with a filter; repeatable.", metavar="STATE[:SECONDS]"
         ),
     ] = None,
     integral: Annotated[
         list[str] | None,
-        typer.Option(help="Add up a state's errors, for an integral part; repeatable.", metavar="STATE"),
+        typer.Option(help="Sum up the errors of a state, for an integral part; repeatable.", metavar="STATE"),
     ] = None,
     goal: Annotated[
         list[str] | None,
         typer.Option(
-            help="How near is near enough; repeatable.", metavar='"STATE [at VALUE] within TOLERANCE"'
+            help="How close to its setpoint a state must be; repeatable.",
+            metavar='"STATE [at VALUE] within TOLERANCE"',
         ),
     ] = None,
     limits: Annotated[
-        list[str] | None, typer.Option(help="Of an action; repeatable.", metavar="ACTION=LOW,HIGH")
+        list[str] | None,
+        typer.Option(help="The limits of an action; repeatable.", metavar="ACTION=LOW,HIGH"),
     ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="The column that tells the time.", metavar="COLUMN")
-    ] = None,
+    time: Annotated[str | None, typer.Option(help="The column with the time.", metavar="COLUMN")] = None,
     episode: Annotated[
-        str | None, typer.Option(help="The column that tells episodes apart.", metavar="COLUMN")
+        str | None, typer.Option(help="The column with the number of the episode.", metavar="COLUMN")
     ] = None,
     dt: Annotated[
         float | None,
@@ -123,11 +130,10 @@ def init(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the task file.")] = False,
 ) -> None:
-    """Look at a log, ask what is what, and write a task file for it.
+    """Examine a log, ask what its columns are, and write a task file for it.
 
     Example: clearloop init log.csv --action valve --setpoint level=1.5 --goal "level within 0.05"
     """
-    from clearloop.cli.terminal import print_table, say
     from clearloop.data import check, read
     from clearloop.data.drafting import Wishes, draft, make_plan, remember
     from clearloop.data.survey import guess_roles, survey
@@ -172,7 +178,7 @@ def init(
 
 
 def _row(guess: "Guess", plan: "Plan | None") -> tuple[str, str, str, str]:
-    """`plan`: what the options made of the guesses; none as long as nothing is decided."""
+    # The plan is what the options made of the guesses; it is None while the user has not yet been asked.
     name, role, why = guess.column.name, str(guess.role), guess.why
     if plan is not None and role != (decided := plan.role(name, role)):
         role, why = decided, "as the options say"
@@ -185,7 +191,7 @@ def _check_target(target: Path, force: bool) -> None:
     if target.suffix != ".toml":
         raise ClearloopError(f"--out {target}: expected a name that ends in .toml")
     if target.exists() and not force:
-        raise ClearloopError(f"{target}: is there already: use --out FILE.toml, or --force to overwrite it")
+        raise ClearloopError(f"{target}: already exists: use --out FILE.toml, or --force to overwrite it")
 
 
 def _on_terminal() -> bool:
@@ -193,45 +199,44 @@ def _on_terminal() -> bool:
 
 
 def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
-    """What was not given as an option, with the guess as the default."""
+    """Ask for what the options do not say, with the guesses as defaults."""
     from dataclasses import replace
 
     def columns(question: str, role: str) -> list[str]:
         usual = [guess.column.name for guess in guesses if guess.role == role]
-        answer = typer.prompt(f"{question} (columns, with ; between them)", default="; ".join(usual))
+        answer = _prompt(f"{question} (columns, with ; between them)", "; ".join(usual))
         return [name.strip() for name in answer.split(";") if name.strip()]
 
-    wishes = replace(wishes, actions=wishes.actions or columns("What is set, the actions", "action"))
-    wishes = replace(wishes, states=wishes.states or columns("What is measured, the states", "state"))
+    wishes = replace(wishes, actions=wishes.actions or columns("Actions that the controller sets", "action"))
+    wishes = replace(wishes, states=wishes.states or columns("States that are measured", "state"))
     setpoints = {guess.of.name: guess.column.name for guess in guesses if guess.of is not None}
     for name in () if wishes.setpoints else wishes.states:
-        answer = typer.prompt(
-            f"Setpoint of {name} (a column, a number, or - for none)", default=setpoints.get(name, "-")
-        )
+        answer = _prompt(f"Setpoint of {name} (a column, a number, or - for none)", setpoints.get(name, "-"))
         if answer.strip() != "-":
             wishes = replace(wishes, setpoints={**wishes.setpoints, name: answer})
     if not wishes.velocities:
-        answer = typer.prompt("Velocities to derive (states, with ; between them, or -)", default="-")
+        answer = _prompt("Velocities to derive (states, with ; between them, or -)", "-")
         found = [name.strip() for name in answer.split(";") if name.strip() not in ("", "-")]
         wishes = replace(wishes, velocities=dict(map(velocity_of, found)))
     return wishes
 
 
-# `clearloop tasks`.
+def _prompt(question: str, default: str) -> str:
+    answer: str = typer.prompt(visible(f"{question} [{default}]"), default=default, show_default=False)
+    return answer
 
 
 def tasks(
     task: Annotated[
         str | None,
-        typer.Argument(help="A built-in name or a task file: what it says, in full.", metavar="TASK"),
+        typer.Argument(help="A built-in task or a task file to show in full.", metavar="TASK"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the built-in tasks; or show one, with its reward written out.
+    """List the built-in tasks, or show one task with its reward written out.
 
     Example: clearloop tasks, or: clearloop tasks mytask.toml
     """
-    from clearloop.cli.terminal import print_table, say
     from clearloop.task import Task, builtin_tasks
 
     if task is not None:
@@ -271,7 +276,7 @@ def _document(task: "Task") -> dict[str, Any]:
 
 
 def _judgements(task: "Task") -> dict[str, str | None]:
-    """Reward and failure as formulas; None where there are none."""
+    """Return reward and failure as formulas, or None if there is no formula."""
     from clearloop.expression import to_text
 
     formulas = {"reward": task.reward_expression, "failure": task.failure_condition}

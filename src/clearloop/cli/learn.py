@@ -1,6 +1,5 @@
-"""`clearloop learn`."""
+"""The commands `learn` and `demo` make a run: they start it or continue it, and print what it does."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -18,7 +17,7 @@ from clearloop.cli.model import (
 from clearloop.cli.options import Data, Json, Seed, answer, configure, in_words, parse_budget, print_json
 from clearloop.cli.report import make_report
 from clearloop.cli.show import front_document, how_to_resume, print_front
-from clearloop.cli.terminal import InterruptedRunError, say
+from clearloop.cli.terminal import InterruptedRunError, echo, say
 from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.files import file_name
 from clearloop.numbers import clock, counted
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from clearloop.task import Task
 
 
-# Carrying out what was asked of a run, and saying so: the model, the searches, the judgement.
+# Carrying out a request: the model, the searches, the judgement, the report.
 
 
 def carry_out_request(
@@ -44,22 +43,53 @@ def carry_out_request(
     err: bool = False,
     force: bool = False,
 ) -> None:
-    """A run that is held: from the beginning, or from where it stopped, to the end.
+    """Carry out a run from where it stopped, or from the beginning, until it has all its files.
 
-    `err`: talk on standard error. `force`: search even if the model cannot support a controller.
+    Args:
+        run: The run, whose directory the caller has locked.
+        request: What was asked.
+        task: The task.
+        batch: The data to learn from.
+        err: Print on standard error.
+        force: Search even if the model cannot support a controller.
+
+    Raises:
+        InterruptedRunError: The user pressed Ctrl-C.
     """
+    finished = run.describe()["status"] == "finished"
+    if finished and (missing := _missing(run, request)):
+        say(f"{run.path}: finished, but without {', '.join(missing)}: written now", err=True)
     try:
-        run.go_on()
-        _carry_out(run, request, task, batch, err, force)
+        if not finished:
+            run.go_on()
+            _carry_out(run, request, task, batch, err, force)
+        _complete(run, request, task, batch)
     except KeyboardInterrupt as stop:
-        run.mark("interrupted")
-        raise InterruptedRunError(f"interrupted; to go on: {how_to_resume(request.task, run)}") from stop
-    try:
+        if run.describe()["status"] != "finished":
+            run.mark("interrupted")
+        raise InterruptedRunError(f"interrupted; to continue: {how_to_resume(request.task, run)}") from stop
+    if not finished:
+        echo(err=err)
+
+
+def _missing(run: "RunDirectory", request: "Request") -> list[str]:
+    """Find the pages and figures that a finished run must have, and does not have."""
+    promised = ["model.png", "report.html", *(["trajectories.png"] if request.command == "demo" else [])]
+    return [name for name in promised if not (run.path / name).exists()]
+
+
+def _complete(run: "RunDirectory", request: "Request", task: "Task", batch: "Batch") -> None:
+    """Write the pages and figures that a finished run does not have yet."""
+    from clearloop.surrogate import Surrogate
+
+    run.sweep()
+    missing = _missing(run, request)
+    if "model.png" in missing:
+        assess_model(Surrogate.load(run.path / "surrogate", task), batch, run)
+    if "report.html" in missing:
         make_report(run)
-    except KeyboardInterrupt as stop:  # what was found is kept
-        where = shlex.quote(str(run.path))
-        raise InterruptedRunError(f"interrupted; for the report: clearloop report {where}") from stop
-    typer.echo(err=err)
+    if "trajectories.png" in missing:
+        _draw(task, run)
 
 
 def _carry_out(
@@ -68,12 +98,10 @@ def _carry_out(
     from clearloop.runs import Ledger, examine_front, finish, polite_interruption, run_method
 
     ledger = Ledger(run)
-    typer.echo(f"Batch      {batch!r}", err=err)
+    echo(f"Batch      {batch!r}", err=err)
     surrogate = _surrogate(run, request, task, batch, ledger)
     quality = _quality(run, surrogate, batch)
-    typer.echo(
-        f"Surrogate  {counted(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err
-    )
+    echo(f"Surrogate  {counted(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
     if quality["verdict"] != "good":
         print_reasons(quality, err=err)
     _trust(run, request, task, batch, surrogate, force)
@@ -88,13 +116,13 @@ def _carry_out(
                     )  # fmt: skip
             except UnsuitableError as reason:
                 unsuited[method.name] = reason
-                say(f"Search     {method.name}: left out: {reason}", indent=" " * 11, err=True)
+                say(f"Search     {method.name} is left out: {reason}", indent=" " * 11, err=True)
                 continue
             results.append(result)
             took = clock(sum(row.seconds for row in ledger.timing if row.method == method.name))
             found = counted(len(result.points), "controller")
             steps = "model" if request.value == "model" else "logged"
-            typer.echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
+            echo(f"Search     {method.name}: {found}, {result.steps:,} {steps} steps, {took}", err=err)
     if not results:
         raise next(iter(unsuited.values()))
     if unsuited:
@@ -106,7 +134,7 @@ def _carry_out(
 def _surrogate(
     run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", ledger: "Ledger"
 ) -> "Surrogate":
-    """The run's own, or a new one."""
+    """Load the model of the run, or learn it."""
     from clearloop.surrogate import Surrogate
 
     folder = run.path / "surrogate"
@@ -121,7 +149,7 @@ def _surrogate(
 def _trust(
     run: "RunDirectory", request: "Request", task: "Task", batch: "Batch", surrogate: "Surrogate", force: bool
 ) -> None:
-    """The run is marked refused, or goes on with its doubts written down."""
+    """Refuse a model that cannot support a controller; if forced, write the doubts into `run.json`."""
     from clearloop.surrogate import examine_model
 
     found = [finding for finding in examine_model(task, batch, surrogate) if finding.severity == "problem"]
@@ -129,7 +157,7 @@ def _trust(
         before = run.describe().get("doubts", [])
         new = [one for one in in_words(found) if one not in before]
         run.mark("running" if force else "refused", doubts=[*before, *new])
-    answer(", ".join(request.data) or f"task {task.name}", found, force=force)
+    answer(", ".join(request.data) or f"the task {task.name}", found, force=force)
 
 
 def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dict[str, Any]:
@@ -139,14 +167,21 @@ def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dic
     if not file.exists():
         return assess_model(surrogate, batch, run).to_dict()
     quality: dict[str, Any] = read_json(file)
+    if not (isinstance(quality, dict) and isinstance(quality.get("verdict"), str) and _texts(quality)):
+        raise ClearloopError(f"{file}: damaged: delete it, and continue with --resume")
     return quality
 
 
-# Going on with a run: what was asked stays as it was, and what is given again must agree with it.
+def _texts(quality: dict[str, Any]) -> bool:
+    reasons = quality.get("reasons")
+    return isinstance(reasons, list) and all(isinstance(reason, str) for reason in reasons)
+
+
+# Continuing a run: the request stays as it was, and options that are given again must agree with it.
 
 
 class Given(NamedTuple):
-    """Options of `learn`, some of them of `bench`, too; None or empty where they were not given."""
+    """The options of `learn` (and some of `bench`) that the user gave; None or empty if not given."""
 
     data: tuple[Path, ...] = ()
     methods: tuple[str, ...] = ()
@@ -158,7 +193,11 @@ class Given(NamedTuple):
 
 
 def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
-    """What was asked, and the batch; an error that names what does not agree with it."""
+    """Find the request and the batch of a run that is to be continued.
+
+    Raises:
+        ClearloopError: The task or an option does not agree with the run; the message says which.
+    """
     from clearloop.runs import Request, directory
 
     description = run.describe()
@@ -166,7 +205,7 @@ def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Requ
     try:
         request = Request.from_dict(description["asked"])
     except ClearloopError as error:
-        raise ClearloopError(f"{run.path}: cannot go on: {error}") from error
+        raise ClearloopError(f"{run.path}: cannot be continued: {error}") from error
     if description["status"] != "finished":
         directory.check_version(run, description["versions"])
     directory.check_task(run, description["task"], task)
@@ -175,7 +214,7 @@ def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Requ
 
 
 def check_given(run: "RunDirectory", request: "Request", given: Given) -> None:
-    """All but the data."""
+    """Check that the given options, except the data, agree with the request of a run."""
     from clearloop.runs import directory
 
     names = tuple(method.name for method in request.methods)
@@ -193,7 +232,7 @@ def check_given(run: "RunDirectory", request: "Request", given: Given) -> None:
 
 
 def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, fingerprint: str) -> "Batch":
-    """The run's own copy; found again if the run was stopped before it was made."""
+    """Load the run's copy of the batch; make it again if the run was stopped before it was written."""
     from clearloop.cli.model import find_batch, manageable
     from clearloop.data import Batch
     from clearloop.runs import directory
@@ -254,7 +293,7 @@ def learn_command(
         Path | None, typer.Option(help="The run directory.", metavar="DIR", show_default="runs/TASK")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out, from its last checkpoint.")
+        bool, typer.Option("--resume", help="Continue the run in --out from its last checkpoint.")
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Search even if the data cannot support a controller.")
@@ -280,11 +319,10 @@ def learn_command(
     if resume and run.exists:
         with run.held():
             request, batch = continue_run(run, the_task, given)
-            if run.describe()["status"] != "finished":
-                carry_out_request(run, request, the_task, batch, err=as_json, force=force)
+            carry_out_request(run, request, the_task, batch, err=as_json, force=force)
     else:
         if resume:
-            typer.echo(f"{run.path}: nothing to go on with, so this is the beginning", err=True)
+            echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
         start(run, make_request("learn", task, given), the_task, err=as_json, force=force)
     if as_json:
         print_json(front_document(run))
@@ -293,7 +331,7 @@ def learn_command(
 
 
 def make_request(command: str, task: str, given: Given) -> "Request":
-    """What was given, and the usual for what was not."""
+    """Make a request from the given options, with defaults for the others."""
     from clearloop.runs import Request
 
     track = find_track("best" if given.track is None else given.track).name
@@ -319,7 +357,16 @@ def start(
     err: bool = False,
     force: bool = False,
 ) -> None:
-    """A new run, to its end; none for data that cannot support a controller, unless forced."""
+    """Start a new run and carry it out.
+
+    Args:
+        run: The directory of the run.
+        request: What is asked.
+        task: The task.
+        replacing: A command whose earlier run in this directory may be replaced.
+        err: Print on standard error.
+        force: Search even if the data cannot support a controller.
+    """
     from time import perf_counter
 
     from clearloop.runs import Ledger
@@ -338,27 +385,28 @@ def start(
 
 
 def find_methods(names: tuple[str, ...]) -> "list[Method]":
-    """Each once, with its usual settings."""
+    """Return the methods of these names, each once, with their default settings."""
     from clearloop.methods.method import find_method
 
     return [find_method(name)() for name in dict.fromkeys(names)]
 
 
 def find_value(name: str, methods: "tuple[Method, ...]") -> str:
-    """That all of the methods can search with."""
+    """Check the value of `--value`; all of the methods must be able to search with it."""
     from clearloop.methods import VALUES
 
     if name not in VALUES:
         raise ClearloopError(f"--value {name}: expected {' or '.join(VALUES)}")
     for method in methods:
         if name == "batch" and method.needs_model:
-            raise ClearloopError(f"--value batch: {method.name} needs a model: leave one of them out")
+            raise ClearloopError(
+                f"--value batch: {method.name} needs a model: leave out --value or this method"
+            )
     return name
 
 
 def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: bool) -> list[dict[str, str]]:
-    """What the user's log lacks, before any model is learned: an error, or what `--force` ignores."""
-    from clearloop.cli.terminal import say
+    """Check the user's log before any model is learned; see `answer`."""
     from clearloop.data import check
 
     report = check(task, batch)
@@ -367,7 +415,7 @@ def examine_data(task: "Task", batch: "Batch", request: "Request", *, force: boo
     return answer(", ".join(request.data), report.refusals, force=force)
 
 
-# `clearloop demo`.
+# The demo.
 
 TASK = "cartpole"
 
@@ -388,17 +436,16 @@ def demo(
 
     task, run = Task.load(TASK), RunDirectory(out)
     start(run, make_request("demo", TASK, Given(budget=budget, seed=seed)), task, replacing="demo")
-    _draw(task, run)
     print_front(run)
     for name, what in (
         ("model.png", "how far to trust the model"),
         ("trajectories.png", "the pick and the published equation at work"),
     ):
-        typer.echo(f"Figure     {run.path / name}: {what}")
+        echo(f"Figure     {run.path / name}: {what}")
 
 
 def _draw(task: "Task", run: "RunDirectory") -> None:
-    """As in the paper's figure of PID and GPRL: a setpoint that changes after 200 steps."""
+    # Like the paper's figure of PID and GPRL: the setpoint changes after 200 steps.
     from clearloop.controllers import load
     from clearloop.evaluation import SetpointChange, simulate
     from clearloop.figures.style import save_figure

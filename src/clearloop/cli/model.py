@@ -1,4 +1,4 @@
-"""`clearloop model`."""
+"""The command `model` learns and examines a surrogate; `learn` uses the same steps."""
 
 import sys
 import textwrap
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clearloop.cli.options import Data, Json, Seed, print_json
-from clearloop.cli.terminal import make_bar, moving, progress, progress_lines, say
+from clearloop.cli.terminal import echo, make_bar, moving, progress, progress_lines, say, visible
 from clearloop.errors import ClearloopError
 from clearloop.numbers import counted, format_penalty, shorten_numbers
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from clearloop.surrogate import Quality, Surrogate, Track
     from clearloop.task import Task
 
-MOST_TRANSITIONS = 100_000  # that are learned from
-PIECE = 1_000  # rows, or five horizons
+MOST_TRANSITIONS = 100_000  # that a model is learned from
+PIECE = 1_000  # the fewest rows of a piece of a long log; at least five horizons
 
 
 def model(
@@ -42,7 +42,7 @@ def model(
     out: Annotated[Path, typer.Option(help="The run directory.", metavar="DIR")] = Path("runs/model"),
     as_json: Json = False,
 ) -> None:
-    """Learn the surrogate model of a plant, and say how far it can be trusted.
+    """Learn the surrogate model of a plant, and examine how far it can be trusted.
 
     Example: clearloop model cartpole --out runs/model
     """
@@ -64,18 +64,20 @@ def model(
     if as_json:
         print_json(quality.to_dict() | {"trust": verdict.to_dict()})
         return
-    typer.echo(f"Batch      {batch!r}")
-    typer.echo(f"Surrogate  {surrogate!r}")
-    typer.echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
+    echo(f"Batch      {batch!r}")
+    echo(f"Surrogate  {surrogate!r}")
+    echo(f"           {quality.verdict}, judged on {quality.steps:,} held-out transitions:")
     print_reasons(quality.to_dict())
     doubtful = [one for one in verdict.findings if one.severity in ("problem", "warning")]
-    say(f"Trust      {'not from this data' if verdict.refusals else 'can be searched with'}", indent=" " * 11)
+    trust = "a controller cannot be learned" if verdict.refusals else "controllers can be learned"
+    say(f"Trust      {trust} with this model", indent=" " * 11)
     for one in doubtful:
         say(f"           - {one.severity}: {one.message}", indent="  ")
-    typer.echo(f"Written    {out}")
+    echo(f"Written    {out}")
 
 
 def find_track(name: str) -> "Track":
+    """Return the track of a name that `--track` gives."""
     from clearloop.surrogate import TRACKS
 
     if name not in TRACKS:
@@ -84,7 +86,7 @@ def find_track(name: str) -> "Track":
 
 
 def find_batch(task: "Task", files: list[Path], seed: int) -> "Batch":
-    """The user's log, or what a task with a plant makes for itself."""
+    """Load the user's log; without files, let the task's plant make a batch."""
     import numpy as np
 
     from clearloop.data import Batch
@@ -94,18 +96,19 @@ def find_batch(task: "Task", files: list[Path], seed: int) -> "Batch":
 
 
 def manageable(task: "Task", batch: "Batch") -> "Batch":
-    """What is learned from: of a very long log, pieces, lest memory and time grow with it."""
+    """Choose what to learn from: the batch itself, or pieces of a very long one, to save memory and time."""
     from clearloop.data import Batch
 
     pieces = batch.thinned(MOST_TRANSITIONS, max(PIECE, 5 * task.horizon))
     if pieces is batch:
         return batch
-    what = f"{len(pieces):,} of {len(batch):,} transitions are learned from, in evenly spaced pieces"
-    say(f"A long log: {what}.", err=True)
-    return Batch.from_frame(pieces.to_frame(), task)  # as it will be read again: states derived in each piece
+    what = f"{len(pieces):,} of its {len(batch):,} transitions, in evenly spaced pieces"
+    say(f"The log is long; the model is learned from {what}.", err=True)
+    return Batch.from_frame(pieces.to_frame(), task)  # as --resume reads it: states are derived in each piece
 
 
 def learn_model(task: "Task", batch: "Batch", track: "Track", seed: int) -> "Surrogate":
+    """Fit the surrogate, with progress on standard error."""
     import numpy as np
 
     from clearloop.surrogate import Surrogate
@@ -121,32 +124,39 @@ def learn_model(task: "Task", batch: "Batch", track: "Track", seed: int) -> "Sur
 
 
 def assess_model(surrogate: "Surrogate", batch: "Batch", run: "RunDirectory") -> "Quality":
-    """Examine the model on the held-out part of its batch, and leave the findings in the run."""
+    """Examine the model on the held-out part of its batch; write `quality.json` and `model.png`."""
     from clearloop.figures.model import draw_quality
     from clearloop.figures.style import save_figure
     from clearloop.surrogate import assess
 
     quality = assess(surrogate, surrogate.split(batch)[1])
-    run.write_json("quality.json", quality.to_dict())
     save_figure(draw_quality(quality), run.path / "model.png")
+    run.write_json("quality.json", quality.to_dict())
     return quality
 
 
 def print_reasons(quality: dict[str, Any], *, err: bool = False) -> None:
-    """Of the verdict in a `quality.json`."""
+    """Print the reasons for the verdict; `quality` is the content of a `quality.json`."""
     for reason in quality["reasons"]:
         lines = textwrap.fill(reason, 80, initial_indent=" " * 11 + "- ", subsequent_indent=" " * 13)
-        typer.echo(lines, err=err)
+        echo(lines, err=err)
 
 
-# What people see of a search: a bar with the best penalty so far, and under it the front as it grows.
+# The display of a search.
 
 MOST_ROWS = 8  # of the front
 
 
 @contextmanager
 def searching(method: str) -> "Iterator[TellNews]":
-    """On a terminal; a line every few seconds elsewhere. All on standard error."""
+    """Show a search on standard error.
+
+    On a terminal this is a bar with the best penalty so far, and below it the front as it grows; elsewhere it
+    is a line every few seconds.
+
+    Yields:
+        A function to call with the news of the search.
+    """
     title = f"Searching  {method}"
     if not sys.stderr.isatty():
         report = progress_lines(title)
@@ -175,17 +185,18 @@ def _note(news: "News", more: str = "") -> str:
 
 
 def _front(candidates: "Sequence[Candidate]", width: int) -> "Iterator[Text]":
-    """Some of it, from the simplest to the best: complexity, penalty, formula."""
+    """Yield a line for some of the front, from the simplest to the best: complexity, penalty, formula."""
     from rich.text import Text
 
     for candidate in _some(candidates):
         controller, penalty = candidate.controller, format_penalty(candidate.penalty)
         row = f"{controller.complexity:>10}  {penalty:>8}  {shorten_numbers(controller.summary)}"
+        row = visible(row)
         yield Text(row if len(row) <= width else f"{row[: width - 1]}…", style="dim")
 
 
 def _some(candidates: "Sequence[Candidate]") -> "Sequence[Candidate]":
-    """At most MOST_ROWS, evenly spread, both ends included."""
+    """Choose at most MOST_ROWS candidates, evenly spaced, with both ends."""
     last = len(candidates) - 1
     if last < MOST_ROWS:
         return candidates

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""These are the options that several commands share, and the functions that read their values."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 from typer.models import ArgumentInfo
 
-from clearloop.cli.terminal import say
+from clearloop.cli.terminal import UNSAFE, say
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.registry import METHODS
 
@@ -41,28 +41,31 @@ On = Annotated[
     ),
 ]
 PLANT = ("plant", "system")
-"""what the plant is called behind --on; `system`, the older word, is still accepted, and it is the default
-because the JSON of `evaluate` repeats the word that was used"""
+"""The words for the plant after --on. `system` is the older word; it is the default because the JSON of
+`evaluate` repeats the word that was used."""
 ControllerName = Annotated[
     str,
     typer.Argument(help="A controller file; or with --run, its number, such as 003.", metavar="CONTROLLER"),
 ]
-Run = Annotated[Path | None, typer.Option("--run", help="The run that it belongs to.", metavar="DIR")]
-RunFolder = Annotated[Path, typer.Option("--run", help="The run that it belongs to.", metavar="DIR")]
+Run = Annotated[
+    Path | None, typer.Option("--run", help="The run that the controller belongs to.", metavar="DIR")
+]
+RunFolder = Annotated[
+    Path, typer.Option("--run", help="The run that the controller belongs to.", metavar="DIR")
+]
 TaskOfRun = Annotated[
     str | None,
-    typer.Option("--task", help="A built-in task or a task file; the run's, if not given.", metavar="TASK"),
+    typer.Option(
+        "--task", help="A built-in task or a task file; the run's task if not given.", metavar="TASK"
+    ),
 ]
 
 
-# A task can be given to every command in two ways: as the argument TASK and as the option --task TASK.
-
-
 class Commands(typer.Typer):
-    """Commands of which those with a parameter `task` take it both ways."""
+    """A group of commands. A parameter `task` can be given as the argument TASK and as the option --task."""
 
     def command(self, *args: Any, **settings: Any) -> Callable[[Any], Any]:
-        """As typer's; the decorated function stays as it is."""
+        """Return typer's decorator for a command; it leaves the decorated function as it is."""
         register = super().command(*args, **settings)
 
         def add(command: Any) -> Any:
@@ -73,7 +76,7 @@ class Commands(typer.Typer):
 
 
 def _taking_its_task_both_ways(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with a second parameter for the task: an option beside its argument, or the reverse."""
+    """Give a command a second parameter for the task: an option beside its argument, or the reverse."""
     declared = signature(command).parameters
     if "task" not in declared:
         return command
@@ -91,7 +94,7 @@ def _taking_its_task_both_ways(command: Callable[..., None]) -> Callable[..., No
     def taking(*, task: str | None, task_too: str | None, **given: Any) -> None:
         if None not in (task, task_too) and task != task_too:
             raise ClearloopError(
-                f"two tasks are given, {task} and {task_too}: give one, as TASK or as --task TASK"
+                f"two tasks are given, {task} and {task_too}: give only one, as TASK or as --task TASK"
             )
         found = task if task is not None else task_too
         if found is None and needed:
@@ -115,19 +118,27 @@ def _taking_its_task_both_ways(command: Callable[..., None]) -> Callable[..., No
 
 
 def find_task(name: str | None, run: Path | None) -> "Task":
-    """By its name or its file, or that of a run."""
+    """Load a task by its name or its file; without a name, load the task of the run."""
     from clearloop.runs import RunDirectory
     from clearloop.task import Task
 
     if name is not None:
         return Task.load(name)
     if run is None:
-        raise ClearloopError("give --task TASK, or --run DIR, the run whose task it is")
+        raise ClearloopError("the task is missing: give --task TASK, or --run DIR to use the task of a run")
     return RunDirectory(run).task()
 
 
 def controller_file(name: str, run: Path | None) -> Path:
-    """A file, or a controller of a run by its number, such as 003."""
+    """Return the file of a controller.
+
+    Args:
+        name: A file, or the number of a controller of the run, such as 003.
+        run: The run directory, if one is given.
+
+    Raises:
+        ClearloopError: There is no such controller.
+    """
     file = Path(name)
     if file.exists():
         return file
@@ -136,18 +147,20 @@ def controller_file(name: str, run: Path | None) -> Path:
     if file.suffix:
         return file
     if run is None:
-        raise ClearloopError(f"{name}: not found; the number of a controller needs --run DIR, its run")
+        raise ClearloopError(f"{name}: not found; to give a controller by its number, add --run DIR")
     numbers = sorted(one.stem for one in (run / "controllers").glob("*.json"))
     hint = f"this run has {', '.join(numbers)}" if numbers else "this run has none"
     raise ClearloopError(f"{name}: no controller file, and no controller of {run}; {hint}")
 
 
 def print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    """Print JSON values on one line."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    typer.echo(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # the same JSON
 
 
 def load_controller(path: Path, task: "Task") -> "Controller":
-    """A controller with what its file leaves to the task."""
+    """Load a controller; the task supplies limits, units and setpoints that its file does not have."""
     from clearloop.controllers import load
 
     controller = load(path)
@@ -158,22 +171,28 @@ def load_controller(path: Path, task: "Task") -> "Controller":
 
 
 def find_surrogate(on: str, run: Path | None, task: "Task") -> "Surrogate | None":
-    """None for the plant; the surrogate of a run for its model."""
+    """Return the surrogate of the run for `--on model`, and None for `--on plant`.
+
+    Raises:
+        ClearloopError: The task has no plant, `--run` is missing, or `on` is another word.
+    """
     if on in PLANT:
         if task.plant is None:
-            raise ClearloopError(f"task '{task.name}' has no plant to test on: use --on model --run DIR")
+            raise ClearloopError(
+                f"the task {quoted(task.name)} has no plant to test on: use --on model --run DIR"
+            )
         return None
     if on != "model":
         raise ClearloopError(f"--on {on}: expected plant or model")
     if run is None:
-        raise ClearloopError("--on model needs --run DIR, the run directory that holds the model")
+        raise ClearloopError("--on model needs the run that holds the model: add --run DIR")
     from clearloop.surrogate import Surrogate
 
     return Surrogate.load(run / "surrogate", task)
 
 
 def parse_budget(text: str) -> int:
-    """`quick`, `2000000` or `2e6`."""
+    """Read a number of model steps, such as `quick`, `2000000` or `2e6`."""
     from clearloop.methods import BUDGETS
 
     if text in BUDGETS:
@@ -190,7 +209,7 @@ def parse_budget(text: str) -> int:
 
 
 def parse_assignment(text: str, option: str) -> tuple[str, float]:
-    """`theta=0.3`."""
+    """Read an assignment such as `theta=0.3`; `option` names its option in errors."""
     name, _, value = text.partition("=")
     try:
         return name.strip(), _finite(value)
@@ -205,11 +224,21 @@ def _finite(text: str) -> float:
     return value
 
 
-# `--set NAME=VALUE`: a field of a method's dataclass, of a dataclass in it, or a key of a table in it.
-
-
 def configure(methods: "Sequence[Method]", assignments: Sequence[str]) -> "tuple[Method, ...]":
-    """The methods with settings as in `rules=2,4`, or for one of them only, as in `fpsrl.rules=2,4`."""
+    """Change settings of methods, as `--set` gives them.
+
+    A name is that of a field of the method's dataclass, of a dataclass in it, or of a key of a table in it.
+
+    Args:
+        methods: The methods.
+        assignments: Texts such as `rules=2,4`, or for one of the methods only, `fpsrl.rules=2,4`.
+
+    Returns:
+        The methods with these settings.
+
+    Raises:
+        ClearloopError: There is no such setting, or the value does not fit.
+    """
     chosen = list(methods)
     for text in assignments:
         name, equals, value = text.partition("=")
@@ -226,32 +255,32 @@ def configure(methods: "Sequence[Method]", assignments: Sequence[str]) -> "tuple
 
 
 def _targets(methods: "Sequence[Method]", path: Sequence[str]) -> list[int]:
-    """The methods that a path speaks of."""
+    """Find the methods that have a setting at this path."""
     names = [method.name for method in methods]
     if path[0] in METHODS and path[0] not in names:
-        raise ClearloopError(f"{path[0]} is not a method of this run; there is {', '.join(names)}")
-    spoken_of = [names.index(path[0])] if path[0] in names else list(range(len(methods)))
+        raise ClearloopError(f"{path[0]} is not a method of this run, whose methods are {', '.join(names)}")
+    named = [names.index(path[0])] if path[0] in names else list(range(len(methods)))
     inner = path[1:] if path[0] in names else path
-    having = [i for i in spoken_of if _leads_somewhere(methods[i], inner)]
+    having = [i for i in named if _has_setting(methods[i], inner)]
     if not having:
-        known = list(dict.fromkeys(name for i in spoken_of for name in _paths(methods[i])))
+        known = list(dict.fromkeys(name for i in named for name in _paths(methods[i])))
         name = ".".join(inner)
         raise ClearloopError(f"no setting {quoted(name)} among {', '.join(known)}{did_you_mean(name, known)}")
     return having
 
 
-def _leads_somewhere(settings: Any, path: Sequence[str]) -> bool:
-    """Whether there is a value at the end of a path; a table has any key."""
+def _has_setting(settings: Any, path: Sequence[str]) -> bool:
+    # A path must lead to a value; a table takes any key.
     if not path:
         return not is_dataclass(settings) and not isinstance(settings, dict)
     if isinstance(settings, dict):
         return len(path) == 1
     known = [field.name for field in fields(settings)] if is_dataclass(settings) else []
-    return path[0] in known and _leads_somewhere(getattr(settings, path[0]), path[1:])
+    return path[0] in known and _has_setting(getattr(settings, path[0]), path[1:])
 
 
 def _paths(settings: Any) -> Iterator[str]:
-    """All settings, as they can be written: `functions`, `gp.population`, `q.NAME`."""
+    """Yield all settings as users write them: `functions`, `gp.population`, `q.NAME`."""
     for field in fields(settings):
         value = getattr(settings, field.name)
         if is_dataclass(value):
@@ -261,7 +290,7 @@ def _paths(settings: Any) -> Iterator[str]:
 
 
 def _assigned(settings: Any, path: Sequence[str], text: str) -> Any:
-    """The same settings, with another value where the path leads."""
+    """Return the settings with another value at the path."""
     name, *inner = path
     value = getattr(settings, name)
     kind = get_type_hints(type(settings), include_extras=True)[name]
@@ -276,7 +305,7 @@ def _assigned(settings: Any, path: Sequence[str], text: str) -> Any:
 
 
 def _read(text: str, kind: Any) -> Any:
-    """A value of a field's type; lists have commas."""
+    """Read a value of a field's type; a list has commas."""
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
     adapter = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
@@ -290,7 +319,7 @@ def _read(text: str, kind: Any) -> Any:
 
 
 def _readings(text: str) -> Iterator[Any]:
-    """What a text can mean; the last one is what it most looks like."""
+    """Yield the values that a text can mean; the last one is the most likely."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     yield from (text, parts) if "," in text else (parts, text)
     with suppress(ValueError):
@@ -299,21 +328,27 @@ def _readings(text: str) -> Iterator[Any]:
         yield None
 
 
-# Data and models that cannot support a controller: an error with all reasons, or doubts that are kept.
-
-
 def answer(source: str, reasons: "Sequence[Finding]", *, force: bool) -> list[dict[str, str]]:
-    """Without reasons nothing; with `force` they are said and given back; otherwise the first is an error.
+    """Refuse data or a model that cannot support a controller, unless the user forces the search.
 
-    `source`: what the data is called.
+    Args:
+        source: The name of the data, for the error.
+        reasons: Why the data or the model cannot support a controller; often none.
+        force: Print the reasons instead of refusing.
+
+    Returns:
+        The reasons, as JSON values for `run.json`.
+
+    Raises:
+        ClearloopError: There are reasons, and `force` is False.
     """
     from clearloop.data.findings import refuse
 
     if not reasons:
         return []
     if force or len(reasons) > 1:
-        title = "By force, though this data cannot support a controller:" if force else "Not from this data:"
-        say(title, err=True)
+        but = ", but the search is forced" if force else ""
+        say(f"No controller can be learned from this data{but}:", err=True)
         for reason in reasons:
             say(f"  {reason.code}: {reason.message}", indent="    ", err=True)
     if not force:
@@ -322,5 +357,5 @@ def answer(source: str, reasons: "Sequence[Finding]", *, force: bool) -> list[di
 
 
 def in_words(reasons: "Sequence[Finding]") -> list[dict[str, str]]:
-    """As they stand in `run.json`."""
+    """Return the reasons as JSON values for `run.json`."""
     return [{"code": reason.code, "message": reason.message} for reason in reasons]

@@ -1,4 +1,4 @@
-"""The program: its commands, and what becomes of errors."""
+"""The program `clearloop` is assembled here from its commands; errors become one line and an exit code."""
 
 import io
 import os
@@ -6,6 +6,7 @@ import sys
 import warnings
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
@@ -24,18 +25,19 @@ from clearloop.cli.refine import refine_command
 from clearloop.cli.report import card, report
 from clearloop.cli.show import show
 from clearloop.cli.studio import studio
-from clearloop.cli.terminal import InterruptedRunError
+from clearloop.cli.terminal import InterruptedRunError, echo, visible
 from clearloop.errors import ClearloopError, ClearloopWarning
 from clearloop.kernels import when_compiling
 
-# Of whichever click typer uses, which may be its own: BadParameter, UsageError, ClickException.
+# The bases of BadParameter are UsageError and ClickException, of the click that typer uses or contains.
 ClickException = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 INTERRUPTED = 130  # exit code
+_LONGEST = 1500  # characters of an error; names in files may be much longer
 _usual_warning = warnings.formatwarning
 
 app = Commands(
-    help="From the log of a plant to controllers that a person can read, check and sign.",
+    help="Turn the log of a plant into controllers that a person can read, check and sign.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -46,7 +48,7 @@ app = Commands(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"clearloop {clearloop.__version__}")
+        echo(f"clearloop {clearloop.__version__}")
         raise typer.Exit
 
 
@@ -78,7 +80,7 @@ app.command()(studio)
 
 
 def _program() -> Any:
-    """The commands. Typer's help would write `<bool>` after a flag, as if it took a value."""
+    # Without the change, typer's help writes `<bool>` after a flag, as if the flag took a value.
     program = get_command(app)
     _leave_out_types_of_flags(program)
     return program
@@ -92,16 +94,17 @@ def _leave_out_types_of_flags(command: Any) -> None:
         _leave_out_types_of_flags(inner)
 
 
-@cache  # once, though there are two precisions
+@cache  # only once, although the engine is compiled in two precisions
 def _announce() -> None:
-    typer.echo("Compiling the engine for this machine; this takes some seconds, once.", err=True)
+    echo("Compiling the engine for this machine, which takes some seconds, once.", err=True)
 
 
 def main() -> NoReturn:
-    """Run the command line. Whatever goes wrong is one line on standard error."""
+    """Run the command line, and exit. Every error is one line on standard error."""
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")  # Windows pipes know no θ otherwise
+            stream.reconfigure(encoding="utf-8", errors="replace")  # pipes on Windows have no θ otherwise
     when_compiling(_announce)
     warnings.formatwarning = _warning
     farewell = "interrupted"
@@ -116,7 +119,7 @@ def main() -> NoReturn:
         _explain_usage(error)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # nobody reads our output any longer
         _give_up_output()
         sys.exit(1)
     except OSError as error:
@@ -124,20 +127,28 @@ def main() -> NoReturn:
         _complain(f"{error.filename or 'output'}: {error.strerror or error}")
     except MemoryError:
         _complain("not enough memory for this")
-    if code == INTERRUPTED:  # typer, too, makes this of Ctrl-C
-        typer.echo(farewell, err=True)
+    if code == INTERRUPTED:  # also what typer returns after Ctrl-C
+        echo(farewell, err=True)
         with suppress(OSError):
             sys.stdout.flush()
         os._exit(INTERRUPTED)  # sys.exit would wait for threads that are at work in the engine
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _replace_closed_streams() -> None:
+    # Python has None for a stream that the caller has closed, as in `clearloop show RUN >&-`.
+    sys.stdin = sys.stdin or io.StringIO()
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the end
+
+
 def _warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Ours as one line for a person, others as Python writes them."""
+    # Our warnings are one line for a person; others stay as Python writes them.
     if issubclass(category, ClearloopWarning):
-        return f"warning: {' '.join(str(message).split())}\n"
+        return f"warning: {_one_line(str(message))}\n"
     return _usual_warning(message, category, filename, lineno, line)
 
 
@@ -150,11 +161,17 @@ def _explain_usage(error: typer.BadParameter) -> NoReturn:
 
 
 def _complain(message: str) -> NoReturn:
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    echo(f"error: {_one_line(message)}", err=True)
     sys.exit(2)
 
 
+def _one_line(message: str) -> str:
+    # The end of a long message is kept, because it says what to do.
+    line = visible(" ".join(message.split()))
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 500]} … {line[-500:]}"
+
+
 def _give_up_output() -> None:
-    """What could not be written is not tried again when Python ends."""
+    # Otherwise Python tries to write the rest of the output again when it exits.
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

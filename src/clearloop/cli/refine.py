@@ -1,4 +1,4 @@
-"""`clearloop refine`."""
+"""The command `refine` simplifies a controller of a run as far as its penalty allows."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ from clearloop.cli.options import (
     load_controller,
     print_json,
 )
-from clearloop.cli.terminal import print_table, progress, say
+from clearloop.cli.terminal import echo, print_table, progress, say
 from clearloop.numbers import counted, format_penalty, percent, signed_estimate
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def refine_command(
     ] = 2,
     drop: Annotated[
         bool,
-        typer.Option("--drop-terms", help="Leave out terms, factors, gains, loops and rules, too."),
+        typer.Option("--drop-terms", help="Also leave out terms, factors, gains, loops and rules."),
     ] = False,
     tolerance: Annotated[
         float, typer.Option(help="The share of the penalty that all steps together may add.", metavar="SHARE")
@@ -39,7 +39,7 @@ def refine_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write it; if not given, beside the controller, as NAME-refined.json.",
+            help="Where to write the result; if not given, beside the controller as NAME-refined.json.",
             metavar="FILE",
         ),
     ] = None,
@@ -47,7 +47,7 @@ def refine_command(
 ) -> None:
     """Simplify a controller as far as its penalty allows: round its constants, leave parts out.
 
-    Judged by the run's models and starts that no search saw. The plant, if there is one, checks the result.
+    The run's models judge each step, from starts that no search saw. The plant, if any, tests the result.
 
     Example: clearloop refine 009 --run runs/demo --round 1, or:
     clearloop refine mine.json --run runs/demo --drop-terms --tolerance 0.02 --out short.json
@@ -109,7 +109,7 @@ def _print(
         for number, step in enumerate(found.steps, 1)
     ]
     print_table(("step", "penalty", "complexity", "what changed"), rows, right=(0, 1, 2))
-    typer.echo()
+    echo()
     share = f" ({100 * found.extra / found.before:+.2f} %)" if found.before > 0 else ""
     judges = f"{starts:,} starts and {counted(models, 'model')} that no search saw"
     say(
@@ -121,6 +121,6 @@ def _print(
         fail = f"{percent(before.failures)} and {percent(after.failures)} of the starts fail"
         say(f"On plant   {said}; {fail}", indent=" " * 11)
     else:
-        typer.echo("On plant   not tested: there is none")
+        echo("On plant   not tested, because the task has no plant")
     say(f"Now        {found.controller.summary}", indent=" " * 11)
-    typer.echo(f"File       {path}")
+    echo(f"File       {path}")

@@ -1,4 +1,4 @@
-"""`clearloop report`."""
+"""The commands `report` and `card` write pages about a run and about one of its controllers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,7 +7,7 @@ import typer
 
 from clearloop.cli.options import ControllerName, RunFolder, controller_file
 from clearloop.cli.show import read_front
-from clearloop.cli.terminal import progress
+from clearloop.cli.terminal import echo, progress
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -25,18 +25,15 @@ def report(
 
     directory = RunDirectory(run)
     read_front(directory)
-    typer.echo(f"Report     {make_report(directory)}")
+    echo(f"Report     {make_report(directory)}")
 
 
 def make_report(run: "RunDirectory") -> Path:
-    """It takes some seconds for each controller."""
+    """Write the report of a run, with progress on standard error; each controller takes some seconds."""
     from clearloop.pages.report import write_report
 
     with progress("Report") as tell:
         return write_report(run, lambda share: tell(share, "examining the controllers"))
-
-
-# `clearloop card`.
 
 
 def card(
@@ -45,14 +42,15 @@ def card(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write it; both kinds into the run directory if not given.",
+            help="Where to write the card; if not given, both kinds are written into the run directory.",
             metavar="FILE.html|FILE.pdf",
         ),
     ] = None,
 ) -> None:
     """Write the sign-off sheet of a controller: one or two pages, for a browser and for print.
 
-    Formula and what each part does, gains and margins, starts, disturbances, costs, and what it all rests on.
+    It shows the formula and what each part does, gains and margins, starts, disturbances and costs, and says
+    which data and which model they come from.
 
     Example: clearloop card 003 --run runs/demo, or: clearloop card mine.json --run runs/demo --out mine.pdf
     """
@@ -68,4 +66,4 @@ def card(
         made = contents(file, directory)
     for path in [out] if out else [run / f"card-{file.stem}{kind}" for kind in (".html", ".pdf")]:
         write_card(made, path)
-        typer.echo(f"Card       {path}")
+        echo(f"Card       {path}")

@@ -1,4 +1,4 @@
-"""`clearloop show`."""
+"""The command `show` prints the front of a run, the table of a bench, or a controller in words."""
 
 import shlex
 import shutil
@@ -12,8 +12,8 @@ import typer
 
 from clearloop.cli.export import read_controller
 from clearloop.cli.options import Json, Run, controller_file, print_json
-from clearloop.cli.terminal import print_table, say, wrapped
-from clearloop.errors import ClearloopError
+from clearloop.cli.terminal import echo, print_table, say, visible, wrapped
+from clearloop.errors import ClearloopError, quoted
 from clearloop.numbers import counted, format_penalty, percent, shorten_numbers
 from clearloop.pages.sentences import beware, compared, headline, kept, planned
 
@@ -22,41 +22,49 @@ if TYPE_CHECKING:
     from clearloop.runs import Front, RunDirectory
 
 
-# The front of a run, for people and for programs.
+# The front of a run, for people and as JSON.
 
 _NARROWEST = 24  # columns for a formula beside its figures
 
 
 def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
-    """Of a finished run, with what `run.json` says of it."""
+    """Read the front and the `run.json` of a finished run.
+
+    Raises:
+        ClearloopError: The run has no front, or not yet; the message says how to get one.
+    """
     from clearloop.runs import Front
 
     description = run.describe()
     asked = description["asked"]
-    if asked.get("command") not in ("learn", "demo"):
+    if (command := asked.get("command")) not in ("learn", "demo"):
         raise ClearloopError(
-            f"{run.path}: a run of 'clearloop {asked.get('command')}', which has no front to show"
+            f"{run.path}: holds a run of {quoted(f'clearloop {command}')}, which has no front"
         )
     if description["status"] == "refused":
         reasons = description["doubts"]
         raise ClearloopError(
-            f"{run.path}: no front: not from this data: because {reasons[0]['message']};"
-            f" to search all the same: {how_to_resume(asked['task'], run)} --force"
+            f"{run.path}: has no front: no controller can be learned from its data: {reasons[0]['message']};"
+            f" to search nevertheless: {how_to_resume(asked['task'], run)} --force"
         )
     if description["status"] != "finished":
         how = "was interrupted" if description["status"] == "interrupted" else "is running, or was killed"
         raise ClearloopError(
-            f"{run.path}: no front yet, the run {how}; to go on: {how_to_resume(asked['task'], run)}"
+            f"{run.path}: has no front yet: the run {how}; to continue: {how_to_resume(asked['task'], run)}"
         )
-    return Front.read(run), description
+    front = Front.read(run)
+    if description["pick"]["controller"] not in [entry.controller for entry in front.entries]:
+        raise ClearloopError(f"{run.path / 'run.json'}: damaged: front.csv does not have its pick")
+    return front, description
 
 
 def how_to_resume(task: str, run: "RunDirectory") -> str:
+    """Return the command that continues a run."""
     return f"clearloop learn {shlex.quote(task)} --out {shlex.quote(str(run.path))} --resume"
 
 
 def front_document(run: "RunDirectory") -> dict[str, Any]:
-    """JSON values."""
+    """Return the front of a finished run, and what is known about it, as JSON values."""
     from clearloop.runs import read_trust
 
     front, description = read_front(run)
@@ -79,16 +87,18 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
 
 
 def print_front(run: "RunDirectory") -> None:
+    """Print the front of a finished run for people."""
     from clearloop.runs import read_trust
 
     front, description = read_front(run)
     rows, before = read_trust(run, description)
     say(headline(front, rows, before), indent="")
     for doubt in description.get("doubts", []):
-        typer.secho(f"FORCED     this data cannot support a controller: {doubt['message']}", fg="red")
-    typer.echo()
+        said = f"FORCED     this data cannot support a controller: {doubt['message']}"
+        typer.secho(visible(said), fg="red")
+    echo()
     _print_table(front, description["task"]["actions"])
-    typer.echo()
+    echo()
     known = [f"{row.title} {format_penalty(row.penalty_system)}" for row in front.published if row.in_paper]
     if known:
         say(f"Published  {', '.join(known)} on the plant", indent=" " * 11)
@@ -104,8 +114,8 @@ def print_front(run: "RunDirectory") -> None:
     for i in front.planners:
         say(f"Planner    {planned(front, i)}", indent=" " * 11)
     if (run.path / "report.html").exists():
-        typer.echo(f"Report     {run.path / 'report.html'}")
-    typer.echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
+        echo(f"Report     {run.path / 'report.html'}")
+    echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
 
 
 def _print_table(front: "Front", actions: dict[str, Any]) -> None:
@@ -115,7 +125,7 @@ def _print_table(front: "Front", actions: dict[str, Any]) -> None:
     methods = list(dict.fromkeys(entry.method for entry in front.entries))
     for i, entry in enumerate(front.entries):
         if len(methods) > 1 and (i == 0 or front.entries[i - 1].method != entry.method):
-            typer.echo(entry.method)
+            echo(entry.method)
         figures = [entry.controller, str(entry.complexity), format_penalty(entry.penalty_model)]
         if entry.penalty_system is not None and entry.failures_system is not None:
             figures += [format_penalty(entry.penalty_system), percent(entry.failures_system)]
@@ -123,7 +133,7 @@ def _print_table(front: "Front", actions: dict[str, Any]) -> None:
 
 
 def _print_row(cells: list[str], mark: str) -> None:
-    """Figures, then a formula: beside them, or below where there is no room."""
+    """Print figures and a formula beside them, or below them if there is no room."""
     widths = (3, 10, 8, 8, 8)
     figures = "  ".join(cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=False)) + "  "
     width = shutil.get_terminal_size().columns
@@ -132,47 +142,49 @@ def _print_row(cells: list[str], mark: str) -> None:
     parts = (cells[-1] + mark).split("; ")  # rules, or the formulas of several actions
     first, *rest = [line for part in parts for line in wrapped(part, room if beside else width - 5, "  ")]
     indent = " " * (len(figures) if beside else 5)
-    typer.echo(figures + first if beside else figures.rstrip() + "\n" + indent + first)
+    echo(figures + first if beside else figures.rstrip() + "\n" + indent + first)
     for line in rest:
-        typer.echo(indent + line)
+        echo(indent + line)
 
 
 def _title(actions: dict[str, Any]) -> str:
-    """`controller (force in N)`."""
+    """Return a title such as `controller (force in N)`."""
     if len(actions) > 1:
         return "controller"
     ((name, action),) = actions.items()
     return f"controller ({name} in {action['unit']})" if action.get("unit") else f"controller ({name})"
 
 
-# The table of a bench, in a terminal.
+# The table of a bench.
 
 
 def print_bench(run: "RunDirectory", as_json: bool) -> None:
-    """The table of a finished bench."""
+    """Print the table of a finished bench, for people or as JSON."""
     from clearloop.bench.table import Row
     from clearloop.published import published_for
     from clearloop.runs.directory import read_table
 
     if run.describe()["status"] != "finished":
-        raise ClearloopError(f"{run.path}: no table yet, the bench is not finished; go on with --resume")
+        raise ClearloopError(
+            f"{run.path}: has no table yet: the bench is not finished; continue it with --resume"
+        )
     rows = read_table(run.path / "table.csv", Row)
     if as_json:
         print_json({"run": str(run.path), "table": [vars(row) for row in rows]})
         return
     in_paper = bool(published_for(run.task()))
     for track in dict.fromkeys(row.track for row in rows):
-        typer.echo(f"Track {track}: means ± standard errors over experiments\n")
+        echo(f"Track {track}: means ± standard errors over experiments\n")
         _print_track([row for row in rows if row.track == track], in_paper)
-        typer.echo()
+        echo()
     failed = sum(row.penalty_model is None for row in rows)
     if failed:
-        typer.echo(f"Failed     {counted(failed, 'experiment')}: table.md says why")
-    typer.echo(f"Table      {run.path / 'table.md'}: also which method is better, and how sure that is")
+        echo(f"Failed     {counted(failed, 'experiment')}; table.md says why")
+    echo(f"Table      {run.path / 'table.md'}: also which method is better, and how certain that is")
 
 
 def _print_track(rows: "Sequence[Row]", in_paper: bool) -> None:
-    """A line for each method; what the paper says of its own starts beside it."""
+    # A line for each method, with the figures that the paper gives for its own starts.
     from clearloop.bench.table import Mean, columns
 
     lines, known = [], columns(row.method for row in rows)
@@ -201,8 +213,8 @@ def show(
     task: Annotated[
         str | None,
         typer.Option(
-            help="For a controller: whose limits and units to use where the file has none; the run's, if not "
-            "given.",
+            help="For a controller: the task whose limits and units are used if the file has none; the run's "
+            "task if not given.",
             metavar="TASK",
         ),
     ] = None,
@@ -228,7 +240,6 @@ def show(
 def _show_controller(name: str, task: str | None, run: Path | None, as_json: bool) -> None:
     import json
 
-    from clearloop.cli.terminal import say
     from clearloop.controllers import to_json
 
     loaded = read_controller(controller_file(name, run), task, run)

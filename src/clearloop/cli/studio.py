@@ -1,10 +1,12 @@
-"""`clearloop studio`."""
+"""The command `studio` serves the local web page."""
 
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from clearloop.cli.terminal import echo
 
 PORT = 8765
 
@@ -16,11 +18,11 @@ def studio(
     port: Annotated[
         int,
         typer.Option(
-            help="Where to serve, on this machine only; 0 takes a free port.", min=0, max=65535, metavar="P"
+            help="The port, on this machine only; 0 takes a free port.", min=0, max=65535, metavar="P"
         ),
     ] = PORT,
     task: Annotated[
-        str, typer.Option(help="What is played first: a built-in task or a task file.", metavar="TASK")
+        str, typer.Option(help="The task to play first: built-in or a task file.", metavar="TASK")
     ] = "cartpole",
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
 ) -> None:
@@ -31,8 +33,8 @@ def studio(
     from clearloop.studio.server import serve
 
     def ready(address: str) -> None:
-        typer.echo(f"Studio     {address}")
-        typer.echo("Stop       Ctrl-C")
+        echo(f"Studio     {address}")
+        echo("Stop       Ctrl-C")
         if show:
             import webbrowser
 
@@ -40,4 +42,4 @@ def studio(
 
     with suppress(KeyboardInterrupt):
         serve(runs, task, port, ready)
-    typer.echo("Stopped", err=True)
+    echo("Stopped", err=True)

@@ -1,4 +1,4 @@
-"""What people see: lines and tables that fit the terminal, and progress on standard error."""
+"""Output for people is printed here: lines and tables that fit the terminal, and progress bars."""
 
 import re
 import shutil
@@ -22,19 +22,45 @@ _Progress = Callable[[float, str], None]
 
 
 class InterruptedRunError(ClearloopError):
-    """Ctrl-C, where something is left that can go on. The message says how."""
+    """The user pressed Ctrl-C, and the run can be continued. The message says how."""
+
+
+# Control characters and bidirectional overrides, which could take over a terminal or reorder its text.
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Escape control characters, because names in tasks, logs and controllers may hold any text."""
+    return UNSAFE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print text as it is, except for control characters; `err` prints on standard error."""
+    typer.echo(visible(text), err=err)
 
 
 def say(text: str, *, indent: str = "    ", err: bool = False) -> None:
-    """A line of output; one that is too long goes on in the next, indented."""
+    """Print a line, and wrap it to the width of the terminal.
+
+    Args:
+        text: The line.
+        indent: Put before the second and later lines, after the indentation of the first.
+        err: Print on standard error.
+    """
     for line in wrapped(text, shutil.get_terminal_size().columns, indent):
-        typer.echo(line, err=err)
+        echo(line, err=err)
 
 
 def wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
-    """Broken before signs and words, so that a formula goes on with its sign; if need be, before * and /.
+    """Break a line before signs and words, so that a formula continues with its sign, or before * and /.
 
-    Never broken at NUL characters, which become blanks.
+    Args:
+        text: The line. It is never broken at NUL characters, which become blanks.
+        width: The columns of the terminal.
+        indent: Put before the second and later lines, after the indentation of the first.
+
+    Returns:
+        The lines.
     """
     first = text[: len(text) - len(text.lstrip())]
     indent = first + indent
@@ -55,7 +81,13 @@ def _cut(line: str, width: int, indent: str) -> Iterator[str]:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Columns with two blanks between them; `right`: columns of numbers. The last column wraps."""
+    """Print a table with two blanks between its columns; the last column wraps.
+
+    Args:
+        header: The titles of the columns.
+        rows: The cells of each row.
+        right: The numbers of the columns that are aligned to the right.
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -63,16 +95,20 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Seq
     for number, title in enumerate(header):
         last = number == len(header) - 1
         grid.add_column(
-            title, justify="right" if number in right else "left", no_wrap=not last, overflow="fold"
+            visible(title), justify="right" if number in right else "left", no_wrap=not last, overflow="fold"
         )
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*map(visible, row))
     Console(highlight=False, markup=False, soft_wrap=False).print(grid)
 
 
 @contextmanager
 def progress(title: str) -> Iterator[_Progress]:
-    """A bar with the time left on a terminal, a line every few seconds elsewhere; all on standard error."""
+    """Show progress on standard error: a bar with the time left on a terminal, lines elsewhere.
+
+    Yields:
+        A function to call with the share that is done, from 0 to 1, and a note.
+    """
     if not sys.stderr.isatty():
         yield progress_lines(title)
         return
@@ -81,6 +117,7 @@ def progress(title: str) -> Iterator[_Progress]:
 
 
 def make_bar() -> "Bar":
+    """Return a progress bar on standard error that disappears at its end."""
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -91,7 +128,7 @@ def make_bar() -> "Bar":
 
 
 def moving(bar: "Bar", title: str) -> _Progress:
-    """Progress that moves a bar."""
+    """Return a function that moves the bar to a share and sets its note."""
     task, time_left = bar.add_task(title, total=1.0, note=""), TimeLeft()
 
     def update(share: float, note: str) -> None:
@@ -101,7 +138,7 @@ def moving(bar: "Bar", title: str) -> _Progress:
 
 
 def progress_lines(title: str) -> _Progress:
-    """Progress for where no bar can be: a line every few seconds."""
+    """Return a function that prints share and note as a line, at most every five seconds."""
     time_left = TimeLeft()
     last = time.monotonic()
 
@@ -111,19 +148,19 @@ def progress_lines(title: str) -> _Progress:
         if time.monotonic() - last >= 5:
             last = time.monotonic()
             said = (note + left).removeprefix(", ")
-            print(f"{title}  {share:.0%}  {said}".rstrip(), file=sys.stderr, flush=True)
+            echo(f"{title}  {share:.0%}  {said}".rstrip(), err=True)
 
     return report
 
 
 class TimeLeft:
-    """From the pace so far. What was done before the first call does not count: it may be of another day."""
+    """An estimate of the time left, from the pace since the first call (a run may have begun yesterday)."""
 
     def __init__(self) -> None:
         self._first: tuple[float, float] | None = None
 
     def __call__(self, share: float) -> str:
-        """`, 0:41 left`; nothing while it cannot be told, or when all is done."""
+        """Return text such as `, 0:41 left`, or nothing while the pace is unknown and when all is done."""
         now = time.monotonic()
         done_at_first, begun = self._first = self._first or (share, now)
         if not done_at_first < share < 1:

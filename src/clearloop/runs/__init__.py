@@ -1,4 +1,4 @@
-"""Run directories: what was asked, what it was learned from, and what came out."""
+"""A run directory holds what was asked of a run, the data it learned from, and the controllers it found."""
 
 from clearloop.runs.directory import Request, RunDirectory
 from clearloop.runs.front import (

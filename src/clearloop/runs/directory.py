@@ -1,4 +1,8 @@
-"""A run directory: `run.json` says what was asked and how far it came; files appear whole or not at all."""
+"""A run directory holds all files of a run; its `run.json` says what was asked and how far the run came.
+
+Files appear whole or not at all. Below the class `RunDirectory` follow the formats of its tables and
+checkpoints, the `Request` that a run carries out, and the checks before a run is continued.
+"""
 
 import csv
 import io
@@ -6,17 +10,17 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
 
 import clearloop
 from clearloop.data import Batch
@@ -28,11 +32,10 @@ from clearloop.task import Task
 
 Status = Literal["running", "interrupted", "refused", "finished"]
 
+
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
-_TABLES = {"asked", "data", "versions", "task"}
-_PARTS = {"status", *_TABLES}
 _LOCK = ".lock"
-# What a run makes bit by bit, and a new one in the same place must not find.
+# Files that a run writes one after the other; a new run in the same directory must not find old ones.
 _LEFT_OVER = (
     "batch.parquet",
     "front.csv",
@@ -45,6 +48,8 @@ _LEFT_OVER = (
     "timing.csv",
     "trust.csv",
     "quality.json",
+    "model.png",
+    "trajectories.png",
     "report.html",
     "card-*.html",
     "card-*.pdf",
@@ -57,11 +62,21 @@ _LEFT_OVER = (
 
 @dataclass(frozen=True)
 class RunDirectory:
+    """The directory of one run, which need not exist yet."""
+
     path: Path
 
     def check_free(self, *, replacing: str = "") -> None:
-        """For a new run: nothing yet, an empty folder, an earlier run of the same command, or one that was
-        refused; an error else.
+        """Check that a new run may use this directory.
+
+        It may if the directory does not exist, is empty, or holds a run that was refused or that may be
+        replaced.
+
+        Args:
+            replacing: A command of clearloop whose earlier run may be replaced.
+
+        Raises:
+            ClearloopError: The directory holds something else.
         """
         path = self.path
         try:
@@ -69,57 +84,77 @@ class RunDirectory:
         except OSError as error:
             raise ClearloopError(f"{path}: cannot be a run directory: {error.strerror}") from error
         if not self.exists and any(one.name != _LOCK and one.suffix != ".partial" for one in found):
-            raise ClearloopError(f"{path}: holds other things than a run; choose another --out")
+            raise ClearloopError(f"{path}: holds files that do not belong to a run; choose another --out")
         if not self.exists or self.describe()["status"] == "refused":
             return
         if (earlier := self.describe()["asked"].get("command")) != replacing:
             raise ClearloopError(
-                f"{path}: holds a run of {quoted(f'clearloop {earlier}')} already;"
-                f" look at it with 'clearloop show {path}', go on with --resume, or choose another --out"
+                f"{path}: already holds a run of {quoted(f'clearloop {earlier}')}; look at it with"
+                f" 'clearloop show {path}', continue it with --resume, or choose another --out"
             )
 
     @contextmanager
     def claimed(self, *, replacing: str = "") -> Iterator[None]:
-        """Held for a new run."""
-        self.check_free(replacing=replacing)  # a stranger's folder gets no lock
+        """Lock the directory for a new run; see `check_free` and `held`."""
+        self.check_free(replacing=replacing)  # before a lock file is made in a folder that is not ours
         with self.held():
-            self.check_free(replacing=replacing)  # nobody was faster
+            self.check_free(replacing=replacing)  # another process may have been faster
             yield
 
     @property
     def exists(self) -> bool:
+        """True if the directory holds a run."""
         return (self.path / "run.json").exists()
 
     def describe(self) -> dict[str, Any]:
-        """What `run.json` says."""
+        """Read `run.json`.
+
+        Raises:
+            ClearloopError: The directory holds no run, or the file is damaged.
+        """
         file = self.path / "run.json"
         if self.path.is_dir() and not file.exists():
-            raise ClearloopError(f"{self.path}: holds no run: there is no run.json in it")
+            raise ClearloopError(f"{self.path}: holds no run: it has no run.json")
         description: dict[str, Any] = read_json(file)
-        parts = description if isinstance(description, dict) else {}
-        if not (parts.keys() >= _PARTS and all(isinstance(parts[name], dict) for name in _TABLES)):
-            raise ClearloopError(f"{file}: damaged: it does not say {', '.join(sorted(_PARTS))}")
+        try:
+            _Description.model_validate_json(json.dumps(description), strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            place = ".".join(map(str, problem["loc"])) or "the file"
+            raise ClearloopError(f"{file}: damaged: {quoted(place)}: {problem['msg']}") from error
+        if missing := _missing(description):
+            raise ClearloopError(f"{file}: damaged: it does not say {', '.join(sorted(missing))}")
         return description
 
     def task(self) -> Task:
-        """As it was when the run began."""
+        """Return the task as it was when the run began."""
         return Task.from_dict(self.describe()["task"], source=str(self.path / "run.json"))
 
     def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> None:
-        """Keep the batch, and write down everything that is needed to do it again."""
+        """Start a new run: write `run.json` and a copy of the batch, and remove files of an earlier run.
+
+        Args:
+            task: The task, which is written out in full.
+            batch: The data that the run learns from.
+            asked: The request as JSON values; see `Request.to_dict`.
+        """
         self.folder(".")
-        self._remove(*_LEFT_OVER)  # first: whoever goes on with what stands below must not find them
+        self._remove(*_LEFT_OVER)  # before run.json: --resume must not find files of the earlier run
         self.write_json("run.json", {"status": "running", **_description(task, batch, asked)})
         batch.save(self.path / "batch.parquet")
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """By nobody else: two processes would write the same files."""
+        """Lock the directory, because two processes would write the same files.
+
+        Raises:
+            ClearloopError: Another process holds the lock.
+        """
         lock = FileLock(self.folder(".") / _LOCK)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
-            what = f"{self.path}: another process is at work there: wait, or stop it"
+            what = f"{self.path}: another process is at work there: wait for it, or stop it"
             raise ClearloopError(what) from error
         try:
             yield
@@ -127,9 +162,17 @@ class RunDirectory:
             lock.release()
 
     def go_on(self, **findings: Any) -> None:
-        """After it was interrupted, or killed in the middle of a file."""
-        self._remove("**/.*.partial")
+        """Continue a run that was interrupted, or that was killed while it wrote a file."""
+        self.sweep()
         self.mark("running", **findings)
+
+    def sweep(self) -> None:
+        """Remove half-written files that a killed process left, and the checkpoints of a finished run."""
+        self._remove("**/.*.partial")
+        if self.describe()["status"] == "finished":
+            self._remove("candidates.csv", "checkpoint/*.safetensors")
+            with suppress(OSError):  # it does not exist, or a user keeps other files in it
+                (self.path / "checkpoint").rmdir()
 
     def _remove(self, *patterns: str) -> None:
         for pattern in patterns:
@@ -137,22 +180,88 @@ class RunDirectory:
                 file.unlink()
 
     def mark(self, status: Status, **findings: Any) -> None:
-        """How far it came, and what came out."""
+        """Write the status of the run into `run.json`, and further findings beside it."""
         self.write_json("run.json", {**self.describe(), "status": status, **findings})
 
     def write_json(self, name: str, document: Any) -> None:
+        """Write JSON values into a file of the run."""
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
         with whole_file(self.path / name) as file:
             file.write(text.encode() + b"\n")
 
     def folder(self, name: str) -> Path:
-        """A folder in the run, which is there afterwards."""
+        """Return the path of a folder in the run, and make the folder if needed."""
         path = self.path / name
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ClearloopError(f"{path}: cannot be made: {error.strerror or error}") from error
+            raise ClearloopError(f"{path}: cannot be created: {error.strerror or error}") from error
         return path
+
+
+# The content of `run.json`, as far as others rely on it; tasks and methods have checks of their own.
+
+_ABSENT: Any = None  # the default of a part that may be left out, but that may not be null
+
+
+class _Reason(BaseModel):
+    code: str
+    message: str
+
+
+class _Action(BaseModel):
+    unit: str = _ABSENT
+
+
+class _TaskTable(BaseModel):
+    name: str
+    actions: Annotated[dict[str, _Action], Field(min_length=1)]
+
+
+class _Asked(BaseModel):
+    command: str
+    task: str = _ABSENT
+    data: list[str] = _ABSENT
+    methods: dict[str, dict[str, Any]] = _ABSENT
+    budget: int = _ABSENT
+    track: str = _ABSENT
+    value: str = _ABSENT
+    seed: NonNegativeInt = _ABSENT
+
+
+class _Data(BaseModel):
+    fingerprint: str
+    summary: str
+
+
+class _Pick(BaseModel):
+    controller: str
+    reason: str
+
+
+class _Description(BaseModel):
+    status: Status
+    begun: str = _ABSENT
+    asked: _Asked
+    data: _Data
+    versions: dict[str, str]
+    task: _TaskTable
+    pick: _Pick = _ABSENT
+    doubts: Annotated[list[_Reason], Field(min_length=1)] = _ABSENT
+    left_out: dict[str, str] = _ABSENT
+    before: dict[str, Any] = _ABSENT
+
+
+def _missing(description: dict[str, Any]) -> set[str]:
+    """Find the parts that a run of its command and status must have."""
+    asked, missing = description["asked"], set()
+    if asked["command"] in ("learn", "demo", "bench"):
+        missing |= {"task", "methods", "budget", "track", "seed"} - asked.keys()
+    if description["status"] == "refused":
+        missing |= {"doubts"} - description.keys()
+    if description["status"] == "finished" and asked["command"] in ("learn", "demo"):
+        missing |= {"pick"} - description.keys()
+    return missing
 
 
 def _description(task: Task, batch: Batch, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,15 +274,21 @@ def _description(task: Task, batch: Batch, asked: Mapping[str, Any]) -> dict[str
     }
 
 
-# Tables of a run as CSV, a dataclass for each kind of row: numbers read back as they were.
+# Tables (CSV). Each kind of row is a dataclass; numbers are read back exactly as they were written.
 
 _Row = TypeVar("_Row")
 
-_LARGEST = 256 * 1024 * 1024  # bytes
+_LARGEST = 256 * 1024 * 1024  # bytes of a table
 
 
 def write_table(path: Path, kind: type[_Row], rows: Iterable[_Row]) -> None:
-    """A column for each field; an empty cell for what is unknown: None or NaN."""
+    """Write a CSV table with a column for each field of its rows.
+
+    Args:
+        path: The file.
+        kind: The dataclass of the rows.
+        rows: The rows. None and NaN become empty cells.
+    """
     names = _names(kind)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -183,18 +298,32 @@ def write_table(path: Path, kind: type[_Row], rows: Iterable[_Row]) -> None:
         file.write(text.getvalue().encode())
 
 
-def read_table(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
-    """What `write_table` wrote; further columns do no harm."""
+def read_table(path: Path, kind: type[_Row], *, finite: bool = True) -> tuple[_Row, ...]:
+    """Read a table that `write_table` wrote.
+
+    Args:
+        path: The file. Further columns are ignored.
+        kind: The dataclass of the rows.
+        finite: Take a row with an infinite number for damaged.
+
+    Raises:
+        ClearloopError: The file cannot be read, or it is damaged.
+    """
     try:
         cells = list(csv.DictReader(io.StringIO(read_text(path, _LARGEST)), strict=True))
     except csv.Error as error:
         raise ClearloopError(f"{path}: damaged: {error}") from error
     rows = [{name: row[name] or None for name in _names(kind) if name in row} for row in cells]
     try:
-        return TypeAdapter(tuple[kind, ...]).validate_python(rows)  # type: ignore[valid-type]
+        found: tuple[_Row, ...] = TypeAdapter(tuple[kind, ...]).validate_python(rows)  # type: ignore[valid-type]
     except ValidationError as error:
         row, column = error.errors()[0]["loc"][:2]
         raise ClearloopError(f"{path}: damaged: row {int(row) + 1}, column '{column}'") from error
+    for number, one in enumerate(found, 1):
+        for name, value in vars(one).items():
+            if isinstance(value, float) and (math.isnan(value) or (finite and math.isinf(value))):
+                raise ClearloopError(f"{path}: damaged: row {number}, column '{name}'")
+    return found
 
 
 def _names(kind: Any) -> list[str]:
@@ -207,9 +336,9 @@ def _printed(cell: Any) -> str:
     return repr(float(cell)) if isinstance(cell, float) else str(cell)
 
 
-# Plain data with arrays in it, in one file, to the bit: arrays as tensors, the rest as JSON.
+# Checkpoints (safetensors). Nested plain data is kept exactly: arrays as tensors, the rest as JSON.
 #
-# In the JSON every dictionary, tuple and array stands in an object of one key that says which it is:
+# In the JSON every dictionary, tuple and array is an object with one key that says which it is:
 # `{"table": {…}}`, `{"tuple": […]}`, `{"array": NAME}`, `{"scalar": NAME}`.
 
 Arrays = dict[str, NDArray[Any]]
@@ -218,7 +347,12 @@ _TEXT = "state"  # the key of the JSON in the file's metadata
 
 
 def write_state(state: dict[str, Any], path: Path) -> None:
-    """Dictionaries with text for keys, lists, tuples, text, numbers, None and arrays of numbers."""
+    """Write nested plain data into one file.
+
+    Args:
+        state: Dictionaries with text as keys, lists, tuples, text, numbers, None and arrays of numbers.
+        path: The file.
+    """
     from safetensors.numpy import save
 
     arrays: Arrays = {}
@@ -229,6 +363,11 @@ def write_state(state: dict[str, Any], path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Any]:
+    """Read what `write_state` wrote.
+
+    Raises:
+        ClearloopError: The file cannot be read, or it is damaged.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -239,7 +378,7 @@ def read_state(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ClearloopError(f"{path}: damaged, or no checkpoint: begin the run anew") from error
+        raise ClearloopError(f"{path}: damaged, or not a checkpoint: start the run again") from error
     return state
 
 
@@ -253,7 +392,7 @@ def _taken_apart(value: Any, place: str, arrays: Arrays) -> Any:
             return value
         case dict():
             if not all(isinstance(key, str) for key in value):
-                raise TypeError(f"a state's tables have text for keys, unlike {place or 'the outermost'}")
+                raise TypeError(f"a state needs text as keys, unlike {place or 'the outermost'}")
             table = {key: _taken_apart(item, f"{place}/{key}", arrays) for key, item in value.items()}
             return {"table": table}
         case list() | tuple():
@@ -280,28 +419,31 @@ def _put_together(value: Any, arrays: Arrays) -> Any:
     raise ValueError(what)
 
 
-# What was asked of a run, resolved in full: another run of the same request gives the same front.
+# Requests.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
+    """The request that a run carries out, complete: another run of the same request gives the same front."""
+
     command: str
-    """of `clearloop`"""
+    """the command of clearloop, such as "learn\""""
     task: str
-    """a built-in name or a file, as it was given"""
+    """the name of a built-in task or a task file, as the user gave it"""
     data: tuple[str, ...] = ()
-    """files, as they were given; none if the task's plant made the batch"""
+    """the files of the log, as the user gave them; empty if the task's plant made the batch"""
     methods: tuple[Method, ...]
-    """with all their settings, in the order of the front"""
+    """the methods with all their settings, in the order of the front"""
     budget: int
-    """steps of the model, for each method"""
+    """steps of the model that each method may use"""
     track: str = "best"
+    """the kind of model: "best" or "published\""""
     value: str = "model"
-    """what searches minimise: of rollouts on the "model", or of the "batch" alone"""
+    """what searches minimise: the penalty of rollouts on the "model", or its estimate from the "batch\""""
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the request as JSON values."""
         return {
             "command": self.command,
             "task": self.task,
@@ -315,7 +457,11 @@ class Request:
 
     @classmethod
     def from_dict(cls, asked: dict[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """Make a request from what `to_dict` returned.
+
+        Raises:
+            ClearloopError: Something is missing or wrong.
+        """
         try:
             methods = tuple(_method(name, settings) for name, settings in asked["methods"].items())
             return cls(
@@ -333,13 +479,13 @@ class Request:
 
 
 def settings_of(method: Method) -> dict[str, Any]:
-    """JSON values by the names of fields."""
+    """Return all settings of a method as JSON values, by field name."""
     settings: dict[str, Any] = TypeAdapter(type(method)).dump_python(method, mode="json")
     return settings
 
 
 def changed_settings(settings: dict[str, Any], defaults: dict[str, Any]) -> Iterator[str]:
-    """Those that differ from the defaults, as `--set` takes them: `gp.population=80`, `rules=2,4`."""
+    """Yield what differs from the defaults, as `--set` takes them: `gp.population=80`, `rules=2,4`."""
     for name, value in settings.items():
         default = defaults.get(name)
         if isinstance(value, dict) and isinstance(default, dict):
@@ -356,59 +502,65 @@ def _method(name: str, settings: dict[str, Any]) -> Method:
         raise ClearloopError(f"run.json: damaged: {place}: {error.errors()[0]['msg']}") from error
 
 
-# Whether a run that is to go on is the one that was begun. What differs is named; nothing is guessed.
+# Checks before a run is continued: what the user gives now must agree with what the run was started with.
+# Each raises a ClearloopError that names the difference.
 
 
 def check_command(run: RunDirectory, asked: Mapping[str, Any], *commands: str) -> None:
+    """Check that the run was started with one of these commands."""
     if (begun := str(asked.get("command"))) not in commands:
         raise ClearloopError(
-            f"{run.path}: holds a run of {quoted(f'clearloop {begun}')}, and that cannot go on here:"
+            f"{run.path}: holds a run of {quoted(f'clearloop {begun}')}, which this command cannot continue:"
             " choose another --out"
         )
 
 
 def check_version(run: RunDirectory, versions: Mapping[str, str]) -> None:
+    """Check that the run was started with this version of clearloop."""
     if versions.get("clearloop") != clearloop.__version__:
         was, now = f"clearloop {versions.get('clearloop')}", clearloop.__version__
         raise ClearloopError(
-            f"{run.path}: was begun with {was}, not {now}, which may search differently: choose another --out"
+            f"{run.path}: was started with {was}, not {now}, which may search differently:"
+            " choose another --out"
         )
 
 
 def check_option(run: RunDirectory, option: str, begun: Any, given: Any) -> None:
-    """Of an option that was given again."""
+    """Check that an option has the value that the run was started with."""
     if begun != given:
         raise ClearloopError(
-            f"{run.path}: was begun with {option} {_said(begun)}, not {_said(given)};"
-            f" leave {option} out to go on, or choose another --out"
+            f"{run.path}: was started with {option} {_said(begun)}, not {_said(given)};"
+            f" leave {option} out to continue the run, or choose another --out"
         )
 
 
 def check_task(run: RunDirectory, begun: Mapping[str, Any], given: Task) -> None:
+    """Check that the task is the same in every part; `begun` is the task in `run.json`."""
     now = given.model_dump(mode="json", exclude_none=True)
     if begun.get("name") != given.name:
         raise ClearloopError(
-            f"{run.path}: was begun with the task {quoted(str(begun.get('name')))}, not {quoted(given.name)}:"
-            " give that one, or choose another --out"
+            f"{run.path}: was started with the task {quoted(str(begun.get('name')))}, not"
+            f" {quoted(given.name)}: give that task, or choose another --out"
         )
     changed = next((key for key in {**begun, **now} if begun.get(key) != now.get(key)), None)
     if changed is not None:
         raise ClearloopError(
-            f"{run.path}: the task {quoted(given.name)} has changed since it was begun, in {quoted(changed)}:"
-            " undo that to go on, or choose another --out"
+            f"{run.path}: {quoted(changed)} of the task {quoted(given.name)} has changed since the run was"
+            " started: undo the change to continue the run, or choose another --out"
         )
 
 
 def check_data(run: RunDirectory, fingerprint: str, given: Batch, source: str) -> None:
+    """Check that the data is the same; `source` says where the given data comes from."""
     if given.fingerprint() != fingerprint:
         raise ClearloopError(
-            f"{run.path}: was begun with other data than {source} holds now;"
-            " leave --data out to go on with what it was begun with, or choose another --out"
+            f"{run.path}: was started with other data than {source} holds now;"
+            " leave --data out to continue with the run's own copy, or choose another --out"
         )
 
 
 def check_settings(run: RunDirectory, begun: tuple[Method, ...], given: tuple[Method, ...]) -> None:
-    """Of the same methods, the second time with what was given again."""
+    """Check that the settings agree; both hold the same methods, `given` with the options of now."""
     for one, other in zip(begun, given, strict=True):
         was, now = settings_of(one), settings_of(other)
         for name in was:

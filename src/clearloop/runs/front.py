@@ -1,16 +1,21 @@
-"""The front of a run: controllers of all its methods, what each costs, and which one to take."""
+"""The front of a run lists the controllers of all its methods, what each costs, and which one to take.
+
+A planner shows what the model makes possible, at a thousand times the cost of deciding. Planners are
+therefore scored from fewer starts, and so are all other controllers beside them (`planned.csv`).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller
 from clearloop.data import Batch
 from clearloop.diagnosis.robustness import Region, cover
-from clearloop.errors import ClearloopError
+from clearloop.errors import ClearloopError, quoted
 from clearloop.evaluation import Evaluation, evaluate
 from clearloop.evaluation.rollouts import LoggedCost, standard_error_of
 from clearloop.explanation import explain
@@ -23,10 +28,6 @@ from clearloop.runs.directory import RunDirectory, read_table, write_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-# Planners among the controllers of a run: they are scored from fewer starts, and all others beside them.
-#
-# A planner shows what the model makes possible, at a thousand times the cost of deciding.
-
 
 @dataclass(frozen=True)
 class Beside:
@@ -35,7 +36,7 @@ class Beside:
     controller: str
     planner: bool
     starts: int
-    """the first so many of the scoring set"""
+    """how many starts were used: the first ones of the scoring set"""
     penalty_model: float
     penalty_system: float | None
     failures_system: float | None
@@ -51,11 +52,12 @@ class Scored(NamedTuple):
 
     @classmethod
     def of(cls, number: str, point: Point) -> "Scored":
+        """Take the scores of a search result; `number` is the controller's number in the front."""
         return cls(number, point.controller.plans, point.model, point.system)
 
 
 def beside_planners(scored: Iterable[Scored]) -> tuple[Beside, ...]:
-    """Nothing where there is no planner."""
+    """Return the rows of `planned.csv`, or nothing if there is no planner."""
     rows = list(scored)
     if not any(row.planner for row in rows):
         return ()
@@ -93,10 +95,10 @@ class Judged:
     penalty: float
     penalty_se: float | None
     extra: float
-    """than the best costs that can be read, from the same starts"""
+    """how much more it costs than the best readable controller, from the same starts"""
     extra_se: float | None
     readable: bool = True
-    """others are for comparison: networks and planners are never the pick, if there is anything to read"""
+    """False for networks and planners: they are never the pick if there is a readable controller"""
 
 
 @dataclass(frozen=True)
@@ -109,18 +111,21 @@ class PublishedEntry:
     penalty_system: float
     failures_system: float
     in_paper: bool
-    """whether the paper says what it costs"""
+    """True if the paper says what it costs"""
 
 
 @dataclass(frozen=True)
 class Front:
+    """The controllers that a run found, with their scores."""
+
     entries: tuple[Entry, ...]
     """method by method, each from the simplest to the best"""
     judged: tuple[Judged, ...]
-    """in the same order"""
+    """how each entry was judged, in the same order"""
     published: tuple[PublishedEntry, ...] = ()
+    """controllers that others have published for the plant"""
     planned: tuple[Beside, ...] = ()
-    """where there are planners: all of the front, and what was published, from the planners' starts"""
+    """if there are planners: every entry and every published controller, from the planners' starts"""
 
     @classmethod
     def of(
@@ -129,7 +134,16 @@ class Front:
         published: Sequence[PublishedEntry] = (),
         others: Sequence[Scored] = (),
     ) -> Self:
-        """`others`: the scores of what was published."""
+        """Number the controllers and judge them.
+
+        Args:
+            results: The result of each method.
+            published: Controllers that others have published.
+            others: The scores of these published controllers.
+
+        Raises:
+            ClearloopError: No method found a controller.
+        """
         rows = [row for result in results for row in result.front.rows()]
         numbered = [Entry(f"{number:03d}", *row[1:]) for number, row in enumerate(rows, 1)]
         points = [point for result in results for point in result.points]
@@ -138,38 +152,43 @@ class Front:
 
     @property
     def planners(self) -> list[int]:
+        """The positions of the planners among the entries."""
         names = {row.controller for row in self.planned if row.planner}
         return [i for i, entry in enumerate(self.entries) if entry.controller in names]
 
     @property
     def _eligible(self) -> list[int]:
-        """What can be read; where there is nothing, all."""
+        """The positions of the readable entries; of all entries if none is readable."""
         return [i for i, row in enumerate(self.judged) if row.readable] or list(range(len(self.judged)))
 
     @property
     def best(self) -> int:
-        """Which of the entries that can be read is judged to cost least."""
+        """The position of the readable entry that is judged to cost least."""
         return min(self._eligible, key=lambda i: self.judged[i].penalty)
 
     @property
     def simplest(self) -> int:
+        """The position of the simplest readable entry."""
         return min(self._eligible, key=self._simplicity)
 
     @property
     def pick(self) -> int:
-        """The simplest that cannot be told from the best: it costs at most a standard error more."""
-        close = [i for i in self._eligible if self.judged[i].extra <= (self.judged[i].extra_se or 0.0)]
-        return min(close, key=self._simplicity)
+        """The simplest readable entry that costs at most one standard error more than the best."""
+        return min(self._close, key=self._simplicity)
+
+    @property
+    def _close(self) -> list[int]:
+        return [i for i in self._eligible if self.judged[i].extra <= (self.judged[i].extra_se or 0.0)]
 
     def _simplicity(self, i: int) -> tuple[int, float]:
-        """Of two that are equally simple, the better one comes first."""
+        # Of two entries that are equally simple, the better one comes first.
         return self.entries[i].complexity, self.judged[i].penalty
 
     def reason(self, judges: str) -> str:
-        """Why the pick. `judges`: what the front was judged on."""
+        """Say why the pick was chosen; `judges` says what the front was judged on."""
         best, pick = self.entries[self.best], self.entries[self.pick]
         if pick == best:
-            return f"the best on {judges}; whatever is simpler costs more there than chance explains"
+            return f"the best on {judges}; every simpler one costs more there than chance explains"
         row = self.judged[self.pick]
         return (
             f"the simplest that cannot be told from the best, {best.controller}:"
@@ -177,6 +196,7 @@ class Front:
         )
 
     def write(self, run: RunDirectory) -> None:
+        """Write the tables of the front into a run; `front.csv` comes last."""
         if self.published:
             write_table(run.path / "published.csv", PublishedEntry, self.published)
         if self.planned:
@@ -186,23 +206,36 @@ class Front:
 
     @classmethod
     def read(cls, run: RunDirectory) -> Self:
+        """Read what `write` wrote.
+
+        Raises:
+            ClearloopError: A table is missing or damaged.
+        """
         entries = read_table(run.path / "front.csv", Entry)
         judged = read_table(run.path / "judged.csv", Judged)
-        if not entries or [row.controller for row in entries] != [row.controller for row in judged]:
+        if not entries:
+            raise ClearloopError(f"{run.path / 'front.csv'}: damaged: it has no rows")
+        if [row.controller for row in entries] != [row.controller for row in judged]:
             raise ClearloopError(f"{run.path}: damaged: front.csv and judged.csv name different controllers")
         published, planned = run.path / "published.csv", run.path / "planned.csv"
-        return cls(
+        front = cls(
             entries,
             judged,
             read_table(published, PublishedEntry) if published.exists() else (),
             read_table(planned, Beside) if planned.exists() else (),
         )
+        if not front._close:
+            raise ClearloopError(f"{run.path / 'judged.csv'}: damaged: no controller is close to the best")
+        scored = {row.controller for row in front.planned}
+        named = [row.controller for row in entries] + [row.controller for row in front.published]
+        if scored and not scored.issuperset(named):
+            raise ClearloopError(f"{planned}: damaged: it does not name every controller")
+        return front
 
 
 def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
-    """All were judged from the same starts: every method's generator has the same seed. Planners from the
-    first of them only.
-    """
+    # All points were judged from the same starts, because every method's generator has the same seed;
+    # planners only from the first of them.
     if not points:
         raise ClearloopError("the search found no controller: give it a larger --budget")
     costs = [point.judged.penalties.mean(axis=0) for point in points]  # [N], over members
@@ -228,43 +261,46 @@ def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
     return tuple(rows)
 
 
-# What others have published for a plant, on the scoring set, like a front.
-
-
 def score_published(task: Task, surrogate: Surrogate) -> Iterator[tuple[Published, Evaluation, Evaluation]]:
-    """Each controller, by the judging members and by the plant."""
+    """Score the controllers that others have published for a plant, on the scoring set like a front.
+
+    Yields:
+        Each controller, its score by the judging members of the surrogate, and its score on the plant.
+    """
     for known in published_for(task):
         controller = known.load()
         model = evaluate(controller, task, surrogate=surrogate, members=surrogate.judge_members)
         yield known, model, evaluate(controller, task)
 
 
-# How far to believe each controller of a front: where it goes, how far models differ, what was before it.
+# Trust: how far to believe the promise of each controller (`trust.csv`, and "before" in `run.json`). It
+# depends on where the controller takes the plant, how far the models differ, and how it compares to the log.
 
 STARTS = 256
-_FEWEST = 30  # rows of the log to compare with it
+_FEWEST = 30  # rows of the log that a comparison with it needs
 _SEED = 0  # of the starts and of the region: the same for all controllers
 
-_OUTSIDE = 0.1  # share of the path outside the logged region, from which on to beware; 0.01 is usual
-_APART = 0.1  # deviation between models, as a share of the promise
+_OUTSIDE = 0.1  # share of the path outside the logged region that gives a warning; 0.01 is usual
+_APART = 0.1  # deviation between models that gives a warning, as a share of the promise
 
 
 @dataclass(frozen=True)
 class Trusted:
-    """A row of `trust.csv`."""
+    """A row of `trust.csv`: how far to believe the promise of one controller."""
 
     controller: str
     promise: float
-    """of the front: the penalty on the model"""
+    """the penalty on the model, as in the front"""
     outside: float | None
-    """share of its expected path outside the logged region"""
+    """the share of its expected path that is outside the logged region"""
     spread: float | None
-    """standard deviation of the promise over the models that judge"""
+    """the standard deviation of the promise over the models that judge"""
     from_log: float | None
-    """what it promises from the log's own rows"""
+    """the penalty on the model from rows of the log"""
 
     @property
     def warnings(self) -> list[str]:
+        """Sentences that say why to doubt the promise."""
         found = []
         if self.outside is not None and self.outside > _OUTSIDE:
             found.append(f"{percent(self.outside, 0)} of its path is outside the logged region")
@@ -275,20 +311,28 @@ class Trusted:
 
 @dataclass(frozen=True)
 class Before:
-    """What was there before: the log, or the law that it seems to follow."""
+    """The control before: the log itself, or the law that its actions seem to follow."""
 
     kind: str
-    """"log": its own rewards; "law": the law that explains it, on the model; "none" """
+    """"log": the rewards of the log; "law": the law that explains the log, on the model; "none": unknown"""
     penalty: float | None = None
     starts: int = 0
     text: str = ""
-    """in words"""
+    """what the penalty is, in words"""
 
 
 def examine_front(
     run: RunDirectory, task: Task, batch: Batch, surrogate: Surrogate, points: Sequence[Point]
 ) -> None:
-    """Leaves `trust.csv`, and in `run.json` what the log cost."""
+    """Write `trust.csv`, and into `run.json` what the control before cost.
+
+    Args:
+        run: The run, which is marked as running.
+        task: The task.
+        batch: The data that the run learned from.
+        surrogate: The model of the run.
+        points: The controllers of the front, in its order.
+    """
     logged = LoggedCost(task, batch)
     chosen = _evenly(len(logged.rows))
     compared = Scenarios.logged(task, batch, logged.rows[chosen]) if len(chosen) else None
@@ -309,24 +353,36 @@ def examine_front(
 
 
 def read_trust(run: RunDirectory, description: dict[str, Any]) -> tuple[tuple[Trusted, ...], Before]:
-    """What `examine_front` left; nothing of runs that have none."""
+    """Read what `examine_front` wrote; older runs have nothing of it.
+
+    Args:
+        run: The run.
+        description: The content of its `run.json`.
+
+    Raises:
+        ClearloopError: A file is damaged.
+    """
     file = run.path / "trust.csv"
     try:
-        before = Before(**description.get("before", {"kind": "none"}))
-    except TypeError as error:
-        raise ClearloopError(f"{run.path / 'run.json'}: damaged: {error}") from error
+        before = TypeAdapter(Before).validate_python(description.get("before", {"kind": "none"}))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(("before", *map(str, problem["loc"])))
+        raise ClearloopError(
+            f"{run.path / 'run.json'}: damaged: {quoted(place)}: {problem['msg']}"
+        ) from error
     return (read_table(file, Trusted) if file.exists() else ()), before
 
 
 def _evenly(count: int) -> Ints:
-    """Of so many rows that can be compared, some, evenly spaced; none if there are too few."""
+    """Choose evenly spaced ones of `count` rows; none if there are too few."""
     if count < _FEWEST:
         return np.zeros(0, np.int64)
     return np.linspace(0, count - 1, min(STARTS, count)).astype(np.int64)
 
 
 def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -> Before:
-    """`penalties`: of the log, from rows that can be compared."""
+    # `penalties` are those of the log, from rows that can be compared.
     if len(penalties):
         text = f"what was logged, from {len(penalties)} of its own rows"
         return Before("log", float(penalties.mean()), len(penalties), text)
@@ -335,7 +391,8 @@ def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -
         explained = explain(task, batch)
         law = explained.controller()
     except ClearloopError:
-        return Before("none", text=f"{too_short}, and no law explains its actions: nothing to compare with")
+        text = f"{too_short}, and no law explains its actions, so there is nothing to compare with"
+        return Before("none", text=text)
     scoring = Scenarios.drawn(task, batch, STARTS, np.random.default_rng(_SEED))
     if task.start_box is not None:
         scoring = Scenarios.scoring(task)
@@ -356,15 +413,19 @@ def _spread(found: Evaluation) -> float | None:
     return float(means.std(ddof=1)) if len(means) > 1 else None
 
 
-# How a run judged its front, for whoever judges another controller in the same way.
-
-
 def method_rng(seed: int) -> np.random.Generator:
-    """Of every method of a run: [seed] drew the batch, [seed, 1] the model."""
+    """Return the generator of every method of a run; `[seed]` drew the batch, `[seed, 1]` the model."""
     return np.random.default_rng([seed, 2])
 
 
 def judging_starts(run: RunDirectory, task: Task, batch: Batch, n: int = JUDGED_STARTS) -> Scenarios:
-    """The starts that the front of a run was chosen by, which no search saw; or so many like them."""
+    """Return the starts that judged the front of a run, to judge another controller in the same way.
+
+    Args:
+        run: The run.
+        task: Its task.
+        batch: Its batch.
+        n: How many starts to draw. No search saw them.
+    """
     seed = run.describe()["asked"].get("seed", 0)
     return Scenarios.drawn(task, batch, n, streams(method_rng(seed)).judge)

@@ -1,10 +1,13 @@
-"""The methods of a run, one after the other: each from where it stopped, and none twice."""
+"""A run carries out its methods here, one after the other; each continues from its last checkpoint.
+
+A method that is finished is not carried out again: its result is kept in its checkpoint.
+"""
 
 import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -26,10 +29,11 @@ from clearloop.runs.front import Front, PublishedEntry, Scored, method_rng, scor
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
-# The result of a method as plain data, so that a run that goes on need not find it again.
+# Results as plain data, for checkpoints.
 
 
 def result_to_state(result: Result) -> State:
+    """Convert the result of a method to plain data with arrays."""
     return {
         "method": result.method,
         "steps": result.steps,
@@ -39,6 +43,7 @@ def result_to_state(result: Result) -> State:
 
 
 def result_from_state(state: State) -> Result:
+    """Convert back what `result_to_state` returned."""
     points, beside = (tuple(map(_point_from_state, state[name])) for name in ("points", "beside"))
     return Result(state["method"], points, state["steps"], beside)
 
@@ -65,31 +70,33 @@ def _evaluation_to_state(score: Evaluation) -> dict[str, Any]:
     return {"task": score.task, "on": score.on, "penalties": score.penalties, "failed": score.failed}
 
 
-# The trials of a tuning, as an engineer would want to see them: `tuning.csv`, a row for each step.
+# The trials of a tuning: `tuning.csv`.
 
 FILE = "tuning.csv"
 
 
 @dataclass(frozen=True)
 class TrialRow:
+    """A row of `tuning.csv`: one step of one trial with a proportional controller."""
+
     trial: int
     input: str
     action: str
     gain: float
     """action = gain · (setpoint - state)"""
     period: float | None
-    """in steps; empty where it does not oscillate"""
+    """the period of the oscillation in steps; empty if there is none"""
     ratio: float | None
-    """of a swing to the one a period before: 1 is sustained"""
+    """the ratio of a swing to the swing one period before: 1 if the oscillation is sustained"""
     step: int
     error: float
     """setpoint - state"""
     value: float
-    """of the action"""
+    """the value of the action"""
 
 
 class TrialCourse(NamedTuple):
-    """One trial, read back: its first row, and [T] errors and actions."""
+    """One trial, read back: its first row, and its errors and actions, [T] each."""
 
     first: TrialRow
     errors: Floats
@@ -97,11 +104,12 @@ class TrialCourse(NamedTuple):
 
 
 def write_tuning(run: RunDirectory, trials: Sequence[Trial]) -> None:
+    """Write the trials of a tuning into a run."""
     write_table(run.path / FILE, TrialRow, _rows(trials))
 
 
 def read_tuning(run: RunDirectory) -> list[TrialCourse]:
-    """Nothing where nothing was tuned."""
+    """Read the trials of a run; the list is empty if nothing was tuned."""
     if not (run.path / FILE).exists():
         return []
     groups = (
@@ -122,70 +130,73 @@ def _rows(trials: Sequence[Trial]) -> Iterator[TrialRow]:
             )  # fmt: skip
 
 
-# How a run goes: `progress.csv`, `candidates.csv` while it searches, `timing.csv` when a phase is over.
+# The progress of a run: `progress.csv`, `candidates.csv` and `timing.csv`.
 
 
 @dataclass(frozen=True)
 class ProgressRow:
-    """A row of `progress.csv`."""
+    """A row of `progress.csv`: how far a search is."""
 
     method: str
     steps: int
-    """of the model, so far"""
+    """steps of the model so far"""
     best: float
-    """the lowest penalty so far, as the search sees it"""
+    """the lowest penalty so far, as the search estimates it"""
     latest: float | None
-    """the penalty of what the last round found, where that may be higher"""
+    """the penalty that the last round found, if it may be higher than the best"""
     front: int
-    """how many controllers there are from the simplest to the best"""
+    """how many controllers the front has so far"""
     seconds: float
-    """of search, so far"""
+    """seconds of search so far"""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A row of `candidates.csv`: what a search has found so far. The file is gone when it is over."""
+    """A row of `candidates.csv`: a controller found so far. The file is removed when the run is finished."""
 
     method: str
     complexity: int
     penalty: float
-    """as the search sees it"""
+    """the penalty as the search estimates it"""
     formula: str
 
 
 @dataclass(frozen=True)
 class PhaseTiming:
-    """A row of `timing.csv`."""
+    """A row of `timing.csv`: how long a phase of the run took."""
 
     phase: str
     method: str | None
     seconds: float
     steps: int | None
-    """of the model, where they are counted"""
+    """steps of the model, if they are counted"""
 
 
 class Ledger:
-    """Both tables; they go on where an interrupted run stopped."""
+    """The tables about the progress of a run; an interrupted run continues them."""
 
     def __init__(self, run: RunDirectory) -> None:
+        """Read the tables of the run, if it has any."""
         self._progress_file, self._timing_file = run.path / "progress.csv", run.path / "timing.csv"
         self._candidates_file = run.path / "candidates.csv"
         self._found: dict[str, list[Found]] = {}
         self.progress: list[ProgressRow] = []
         self.timing: list[PhaseTiming] = []
         if self._progress_file.exists():
-            self.progress += read_table(self._progress_file, ProgressRow)
+            self.progress += read_table(self._progress_file, ProgressRow, finite=False)
         if self._timing_file.exists():
             self.timing += read_table(self._timing_file, PhaseTiming)
 
     def go_back(self, method: str, steps: int) -> None:
-        """Forget what is not in the checkpoint, and will happen again."""
+        """Forget the progress of a method after its checkpoint, which has counted `steps` model steps."""
         self.progress = [row for row in self.progress if row.method != method or row.steps <= steps]
 
     def write_progress(self) -> None:
+        """Write `progress.csv`."""
         write_table(self._progress_file, ProgressRow, self.progress)
 
     def write_candidates(self, method: str, candidates: Sequence[Candidate]) -> None:
+        """Write `candidates.csv` with the present candidates of a method; those of other methods stay."""
         found = [(one.controller, one.penalty) for one in candidates if math.isfinite(one.penalty)]
         self._found[method] = [Found(method, one.complexity, cost, one.summary) for one, cost in found]
         write_table(self._candidates_file, Found, chain.from_iterable(self._found.values()))
@@ -193,22 +204,28 @@ class Ledger:
     def took(
         self, phase: str, seconds: float, *, method: str | None = None, steps: int | None = None
     ) -> None:
+        """Write into `timing.csv` how long a phase took; an earlier entry of the phase is replaced."""
         self.timing = [row for row in self.timing if (row.phase, row.method) != (phase, method)]
         self.timing.append(PhaseTiming(phase, method, seconds, steps))
         write_table(self._timing_file, PhaseTiming, self.timing)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
+        """Measure how long the block takes, and write it into `timing.csv`."""
         begun = perf_counter()
         yield
         self.took(name, perf_counter() - begun)
 
 
-# Ctrl-C in the middle of a search: it waits for the end of a round, so that nothing is lost.
+# Ctrl-C during a search: the search stops at the end of its round, so that nothing is lost.
 
 
 class Interruption:
-    """Whether somebody has asked to stop. Asked a second time, it stops at once."""
+    """A signal handler that notes the first Ctrl-C; the second one interrupts at once.
+
+    Attributes:
+        asked: True if the user has asked to stop.
+    """
 
     asked = False
 
@@ -220,7 +237,10 @@ class Interruption:
 
 @contextmanager
 def polite_interruption() -> Iterator[Interruption]:
-    """While it lasts, Ctrl-C only asks. It does nothing where Ctrl-C does nothing."""
+    """Let Ctrl-C only ask for a stop within the block.
+
+    It changes nothing outside the main thread, or where Ctrl-C already has another meaning.
+    """
     interruption = Interruption()
     before = signal.getsignal(signal.SIGINT)
     ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
@@ -233,29 +253,31 @@ def polite_interruption() -> Iterator[Interruption]:
             signal.signal(signal.SIGINT, before)
 
 
-# Watching one method's search: news for people, progress for tables, checkpoints for tomorrow.
+# Searches: each is watched, for the progress that people see, for the tables, and for checkpoints.
 
 CHECKPOINT_SECONDS = 10.0
-PROGRESS_ROWS = 200  # for a whole budget
+PROGRESS_ROWS = 200  # of `progress.csv`, for a whole budget
 
 
 class News(NamedTuple):
+    """The news that a search reports after each round."""
+
     method: str
     share: float
-    """of the budget that is spent"""
+    """the share of the budget that is spent"""
     best: float
-    """the lowest penalty so far, as the search sees it"""
+    """the lowest penalty so far, as the search estimates it"""
     candidates: Sequence[Candidate]
-    """as of the last row of `progress.csv`"""
+    """the front so far, as of the last row of `progress.csv`"""
     over: bool
-    """the search is; the judgement begins"""
+    """True if the search is over and the judgement begins"""
 
 
 TellNews = Callable[[News], None]
 
 
 class Watcher:
-    """Called after every round. After the last one it has always kept a checkpoint."""
+    """A function that is called after every round of a search; after the last round it keeps a checkpoint."""
 
     def __init__(
         self,
@@ -268,7 +290,17 @@ class Watcher:
         begun: State,
         budget: int,
     ) -> None:
-        """`begun`: the checkpoint of an earlier sitting, or nothing."""
+        """Prepare to watch a search.
+
+        Args:
+            method: The name of the method.
+            checkpoint: The file of its checkpoint.
+            ledger: The tables about the progress of the run.
+            tell: Called with the news after each round.
+            interruption: Says whether the user has asked to stop.
+            begun: The checkpoint that the search continues from, or nothing.
+            budget: Steps of the model that the search may use.
+        """
         self.method, self.checkpoint, self.ledger = method, checkpoint, ledger
         self.tell, self.interruption = tell, interruption
         spent = begun["learning"]["spent"] if begun else -1
@@ -278,7 +310,7 @@ class Watcher:
         self._saved = perf_counter()
         self._started: float = self._saved - begun.get("seconds", 0.0)
         self.ended = self._saved
-        """when the search was over"""
+        """the time when the search was over"""
 
     def __call__(self, search: Search, problem: Problem) -> None:
         over = search.done or problem.spent >= problem.budget
@@ -295,7 +327,7 @@ class Watcher:
 
     @property
     def _seconds(self) -> float:
-        """Of search, in all sittings."""
+        # Seconds of search, including those before an interruption.
         return perf_counter() - self._started
 
     def _note(self, search: Search, problem: Problem, over: bool) -> None:
@@ -329,7 +361,28 @@ def run_method(
     tell: TellNews,
     interruption: Interruption,
 ) -> Result:
-    """What the method finds; from its checkpoint, if it was begun or even finished before."""
+    """Carry out one method of a run, from its checkpoint if there is one.
+
+    Args:
+        run: The run.
+        method: The method with its settings.
+        task: The task.
+        batch: The data to learn from.
+        surrogate: The model to search on.
+        budget: Steps of the model that the search may use.
+        value: What the search minimises: "model" or "batch"; see `Request`.
+        seed: The seed of the run.
+        ledger: The tables about its progress.
+        tell: Called with the news after each round.
+        interruption: Says whether the user has asked to stop.
+
+    Returns:
+        What the method found.
+
+    Raises:
+        KeyboardInterrupt: The user has asked to stop; a checkpoint is there.
+        UnsuitableError: The method cannot give a controller for this task.
+    """
     checkpoint = run.folder("checkpoint") / f"{method.name}.safetensors"
     begun = read_state(checkpoint) if checkpoint.exists() else {}
     if "result" in begun:
@@ -362,7 +415,17 @@ def run_method(
 
 
 def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequence[Result]) -> Front:
-    """Write the controllers and the front; checkpoints are no longer needed."""
+    """Write the controllers and the front, mark the run as finished, and remove its checkpoints.
+
+    Args:
+        run: The run.
+        task: Its task.
+        surrogate: Its model.
+        results: The result of each method.
+
+    Returns:
+        The front that was written.
+    """
     front = Front.of(results, *_published(task, surrogate))
     folder = run.folder("controllers")
     points = [point for result in results for point in result.points]
@@ -378,16 +441,12 @@ def finish(run: RunDirectory, task: Task, surrogate: Surrogate, results: Sequenc
         judges += f" and {surrogate.track.judge} other models"
     pick = {"controller": front.entries[front.pick].controller, "reason": front.reason(judges)}
     run.mark("finished", pick=pick)
-    (run.path / "candidates.csv").unlink(missing_ok=True)
-    for checkpoint in run.path.glob("checkpoint/*.safetensors"):
-        checkpoint.unlink()
-    with suppress(OSError):  # not there, or somebody keeps more in it
-        (run.path / "checkpoint").rmdir()
+    run.sweep()
     return front
 
 
 def _published(task: Task, surrogate: Surrogate) -> tuple[list[PublishedEntry], list[Scored]]:
-    """On the scoring set, like the front."""
+    # Like the front, on the scoring set.
     rows, scores = [], []
     for known, model, system in score_published(task, surrogate):
         scores.append(Scored(known.file, False, model, system))

@@ -1,4 +1,4 @@
-"""What users choose by name: methods, kinds of controllers, export targets; built in or from other packages.
+"""The registry of all that users choose by name: methods, kinds of controllers and export targets.
 
 A new built-in one is a file of its own and a line in a table below. Another package adds one by an entry
 point of the group `clearloop.methods`, `clearloop.kinds` or `clearloop.targets` (`docs/extending.md`).
@@ -99,7 +99,7 @@ class Registry(MutableMapping[str, type[Any]]):
 
     @cached_property
     def _others(self) -> "dict[str, list[EntryPoint]]":
-        """What other packages offer, not imported yet."""
+        """The entry points of other packages by name; nothing is imported yet."""
         from importlib.metadata import entry_points
 
         found: dict[str, list[EntryPoint]] = {}
@@ -150,7 +150,7 @@ def _kind_name(_base: type[Any], found: type[Any]) -> str:
 
 
 def resolve(place: str) -> Any:
-    """What stands at a place such as "clearloop.methods.gprl:GPRL"."""
+    """Import the object at a place such as "clearloop.methods.gprl:GPRL"."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 

@@ -162,7 +162,7 @@ def explain_log(
 
 
 def _say_account(account: "Account") -> None:
-    from clearloop.explanation.explanation import formula
+    from clearloop.explanation.laws import formula
 
     say(account.verdict)
     if account.chosen == "law":

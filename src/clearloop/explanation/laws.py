@@ -1,4 +1,4 @@
-"""Laws that may have chosen the actions of a log: fitted with their gains, in words, and as controller files."""
+"""Laws that may have chosen the actions of a log: fitted with their gains, in words, as controller files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -130,3 +130,21 @@ def test_the_same_random_numbers_every_time() -> None:
     assert one.to_dict() == other.to_dict()
     first, second = one.disturbed
     assert (first.penalty, first.failures) == (second.penalty, second.failures)
+
+
+def test_the_standard_error_is_that_of_paired_starts() -> None:
+    """Each start alone gives its own change; their spread over √N is the error of the mean."""
+    starts, gain = CARTPOLE.scoring_starts(12), Disturbance("gain", gain=0.5)
+    alone = [
+        disturb(
+            KINDS["pid"], CARTPOLE, spread=np.ones(4), starts=starts[[n]], rng=np.random.default_rng(0),
+            disturbances=[gain],
+        ).disturbed[0]
+        for n in range(len(starts))
+    ]  # fmt: skip
+    assert {one.standard_error for one in alone} == {0.0}
+    changes = [one.change for one in alone]
+    (together,) = run(KINDS["pid"], CARTPOLE, gain, n=12).disturbed
+    assert together.change == pytest.approx(np.mean(changes))
+    assert together.standard_error == pytest.approx(np.std(changes, ddof=1) / np.sqrt(12))
+    assert together.standard_error > 0

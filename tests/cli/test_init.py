@@ -147,7 +147,9 @@ def test_questions_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     answers = iter(["u_pct", "angulo_deg", "referencia", "angulo"])
     asked = []
 
-    def prompt(question: str, default: str) -> str:
+    def prompt(question: str, default: str, show_default: bool) -> str:
+        assert question.endswith(f" [{default}]")
+        assert not show_default
         asked.append((question.split(" (")[0], default))
         return next(answers)
 

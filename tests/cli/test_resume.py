@@ -55,7 +55,7 @@ def stopped(place: str) -> Done:
     """In a process of its own, in the current folder."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.runs.program", "learn", "pusher.toml", *ASKED, "--out", "run"],
-        env={**os.environ, "KILL_AT": place, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "KILL_AT": place, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
         capture_output=True,
         text=True,
         timeout=300,
@@ -95,7 +95,7 @@ def test_killed_and_resumed_is_as_if_nothing_had_happened(
     assert resumed.code == 0, resumed.err
     assert outcome(Path("run")) == outcome(whole)
     assert progress(Path("run")) == progress(whole)
-    said = (whole.parent / "said").read_text().replace(f"show {whole}", "show run")
+    said = (whole.parent / "said").read_text().replace(str(whole), "run")
     assert resumed.out.partition("\n\n")[2] == said.partition("\n\n")[2]
     now, then = (json.loads((path / "run.json").read_text()) for path in (Path("run"), whole))
     assert now == then | {"begun": now["begun"]}

@@ -79,7 +79,7 @@ def test_a_built_in_name_means_the_built_in_method(install: Install) -> None:
         (
             "mine = acme:Mine",
             "from clearloop.methods import Method\nclass Mine(Method):\n    name = 'mine'",
-            "Mine does not say its title",
+            "Mine does not define its title",
         ),
         (
             "mine = acme:Mine",

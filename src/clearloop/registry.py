@@ -139,7 +139,7 @@ def _described_name(base: type[Any], found: type[Any]) -> str:
     """The name of a class that describes itself in class variables, as methods and export targets do."""
     missing = [field for field in base.__annotations__ if not hasattr(found, field)]
     if missing:
-        raise ClearloopError(f"{found.__name__} does not say its {', '.join(missing)}")
+        raise ClearloopError(f"{found.__name__} does not define its {', '.join(missing)}")
     found()  # a class that needs settings, or is abstract, says so here
     return str(getattr(found, "name", ""))
 

@@ -23,7 +23,7 @@ def test_without_a_file_the_code_is_printed(run: Run, published: Path, to: str) 
 def test_an_action_without_limits_is_pointed_out(run: Run, published: Path) -> None:
     done = run("export", published / "gprl.json", "--to", "python")
     assert done.code == 0
-    assert done.err == "note: force: no limits; give --task, or limits in the file\n"
+    assert done.err == "note: no limits are known for force; give --task, or write limits into the file\n"
     assert "note:" not in done.out
 
 

@@ -184,7 +184,7 @@ ERRORS = {
     "init still.csv": "still.csv: cannot tell which column is the action: give --action COLUMN",
     "init still.csv --action u --setpoint level=1": "column 'u' never changes: the log cannot tell",
     "init timeless.csv": "no column tells the time: give the seconds between two rows as --dt",
-    "init timeless.csv --dt 1": "nothing says what is wanted: give --setpoint level=VALUE",
+    "init timeless.csv --dt 1": "the goal is not known: give --setpoint level=VALUE",
     "init summed.csv --dt 1 --setpoint level=2 --integral level": "the log already has 'level_sum'",
     "init summed.csv --dt 1 --setpoint level=2 --velocity level": "the log already has 'level_dot'",
     "data record None-v0 --out x.csv": "None-v0: there is no such Gymnasium environment here",

@@ -349,7 +349,7 @@ def test_a_run_that_was_tampered_with_is_refused(run: Run, asked: Path, change: 
 def test_nothing_to_go_on_with_is_a_beginning(run: Run, here: Path) -> None:
     done = run("learn", "pusher.toml", *QUICK, "--resume", "--out", "new")
     assert done.code == 0
-    assert done.err.splitlines()[0] == "new: holds no run to continue; this starts a new one"
+    assert done.err.splitlines()[0] == "new: holds no run to continue, so a new run starts"
     assert (here / "new" / "front.csv").exists()
 
 

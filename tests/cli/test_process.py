@@ -30,7 +30,10 @@ def test_compiling_is_announced_once_and_only_when_it_happens(published: Path, t
         subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=environment)
         for _ in range(2)
     )
-    assert first.stderr == "Compiling the engine for this machine, which takes some seconds, once.\n"
+    assert (
+        first.stderr
+        == "Compiling the engine for this machine; this takes some seconds and happens only once.\n"
+    )
     assert second.stderr == ""
     assert first.stdout == second.stdout
 

@@ -137,7 +137,7 @@ def test_ctrl_c_in_the_report_leaves_a_finished_run(
     assert json.loads(Path("run/run.json").read_text())["status"] == "finished"
     resumed = learn("--out", "run", "--resume")
     assert resumed.code == 0
-    assert resumed.err == "run: finished, but without report.html: written now\n"
+    assert resumed.err == "run: the run is finished; these missing files are written now: report.html\n"
     assert outcome(Path("run")) == outcome(whole)
     assert Path("run/report.html").exists()
 
@@ -159,7 +159,8 @@ def test_what_a_killed_run_lacks_is_made_and_said(learn: Run, whole: Path) -> No
         again = learn("--out", run, "--resume")
     assert resumed.code == 0
     assert (
-        " ".join(resumed.err.split()) == f"lacking: finished, but without {', '.join(lacking)}: written now"
+        " ".join(resumed.err.split())
+        == f"lacking: the run is finished; these missing files are written now: {', '.join(lacking)}"
     )
     assert all((run / name).exists() for name in lacking)
     assert not list(run.glob(".*.partial")) + list(run.glob("checkpoint")) + list(run.glob("candidates.csv"))

@@ -144,9 +144,10 @@ def test_a_planner_stands_beside_the_others_from_its_own_starts(
     lines = printed(run, 80, capsys)
     assert lines[0].startswith("The best controller that can be read, 002, costs 2.86 on the plant: 11 %")
     at = next(n for n, line in enumerate(lines) if line.startswith("Planner"))
-    assert lines[at : at + 2] == [
+    assert lines[at : at + 3] == [
         "Planner    003 makes a new plan at every step; its figures are from the first",
-        "           128 starts, from which others cost: 002 2.50, GPRL equation 2.70",
+        "           128 starts; from the same starts, others cost: 002 2.50, GPRL",
+        "           equation 2.70",
     ]
 
 

@@ -80,7 +80,7 @@ DAMAGED = {
     LINEAR + '{"theta": NaN}}}': "NaN is not allowed",
     LINEAR + '{"theta": -Infinity}}}': "-Infinity is not allowed",
     LINEAR + '{"theta": 1e999}}}': "gains.force.theta: expected a number",
-    LINEAR + '{"theta": 1, "rho": 2, "theta": 3}}}': "the key 'theta' stands twice in one object",
+    LINEAR + '{"theta": 1, "rho": 2, "theta": 3}}}': "the key 'theta' occurs twice in one object",
     EQUATION + '"name": "\\ud800"}': "name: expected one line",
     EQUATION + '"\\u001b[2J": 1}': r"unknown key '\x1b[2J'",
     EQUATION + '"dt": 0}': "dt: expected a number greater than 0",

@@ -56,7 +56,7 @@ def test_what_the_task_does_not_have_is_named_with_its_place(message: str) -> No
 UNREADABLE: dict[str, dict[str, Any]] = {
     "controller: outputs.force: expected a value, found the end of the formula at column 8": {
         "kind": "equation", "outputs": {"force": "theta +"}},
-    "controller: outputs.force: 'force' is being chosen; it can be read from [t-1] on": {
+    "controller: outputs.force: 'force' is being chosen; read a past value, such as force[t-1]": {
         "kind": "equation", "outputs": {"force": "0.5*force"}},
     "controller: outputs.force: 'theta[t-1001]' looks back too far: at most 1,000 steps": {
         "kind": "equation", "outputs": {"force": "theta[t-1001]"}},
@@ -64,7 +64,7 @@ UNREADABLE: dict[str, dict[str, Any]] = {
         "kind": "linear", "gains": {"force": {"2*theta": 1}}},
     "controller: outputs.force.loops[0].input: expected the name of a state, found 'theta[t-1]'": {
         "kind": "pid", "outputs": {"force": {"loops": [{"input": "theta[t-1]", "kp": 1}]}}},
-    "controller: outputs.force.rules[0].if: 'rho.error' stands twice in one rule": {
+    "controller: outputs.force.rules[0].if: 'rho.error' occurs twice in one rule": {
         "kind": "fuzzy", "outputs": {"force": {"scale": 1, "alpha": 1, "rules": [
             {"if": {"rho": {"center": 0, "width": 1}, "rho.error": {"center": 0, "width": 1}}, "then": 1}]}}},
     "controller: layers[0]: expected rows of 2 weights, and a bias for each row": {
@@ -82,7 +82,7 @@ UNREADABLE: dict[str, dict[str, Any]] = {
     "controller: outputs: expected at most 4,096 combinations of actions": {
         "kind": "greedy-q", "inputs": ["theta"], "layers": [{"weights": [[1, 2, 3]], "bias": [0]}],
         "outputs": {"u": [*range(65)], "w": [*range(65)]}},
-    "controller: inputs[1]: 'force' is being chosen; it can be read from [t-1] on": {
+    "controller: inputs[1]: 'force' is being chosen; read a past value, such as force[t-1]": {
         "kind": "greedy-q", "inputs": ["theta", "force"], "layers": [{"weights": [[1, 2, 3]], "bias": [0]}],
         "outputs": {"force": [-1, 1]}},
     "controller: outputs: 'the force' cannot be the name of an action": {

@@ -73,7 +73,7 @@ def test_an_action_that_only_begins_otherwise_is_constant(rows: int) -> None:
         (account,) = found.accounts
         assert account.chosen == "constant"
         assert account.verdict == "valve is 2.5, except in the first or last rows of an episode."
-        assert account.advice.startswith("Nothing tells what valve does")
+        assert account.advice.startswith("The log does not show what valve does")
         controller = found.controller()
         assert isinstance(controller, Equation)
         assert controller.outputs == {"valve": "2.5"}

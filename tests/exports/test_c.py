@@ -84,7 +84,7 @@ def test_the_header_says_what_it_is() -> None:
     assert "double force; /* N, -10 to 10 */" in header
     assert "double rho_setpoint; /* m, setpoint; may be changed between steps */" in header
     assert "double theta_past[10]; /* [k]: value k steps ago */" in header
-    assert "Call it once every 0.025 s." in header
+    assert "Call the controller once every 0.025 s." in header
 
 
 def compiled(

@@ -37,7 +37,7 @@ def test_terms_that_bend_say_what_they_do_at_rest_and_where_they_end() -> None:
         " never beyond ± 40 N"
     )
     ((_, does, _),) = of_formula("theta*theta_dot*rho")
-    assert does == "no effect on small deviations, more on larger ones"
+    assert does == "small deviations have no effect, larger ones do"
     ((_, does, _),) = of_formula("-2*clip(3*rho, -1, 4)")
     assert does.endswith("; limited to \N{MINUS SIGN}8 … 2 N")
 
@@ -45,7 +45,7 @@ def test_terms_that_bend_say_what_they_do_at_rest_and_where_they_end() -> None:
 def test_conditions_stand_above_their_cases() -> None:
     lines = of_formula("if(abs(theta) > 0.12 and rho <= 1, 9, 66*theta)")
     assert lines == [
-        ("", "if the size of theta is more than 0.12 rad and rho is at most 1 m:", 0),
+        ("", "if the absolute value of theta is more than 0.12 rad and rho is at most 1 m:", 0),
         ("9", "always adds 9 N", 1),
         ("", "otherwise:", 0),
         ("66*theta", "force rises by 66 N for each rad of theta", 1),
@@ -77,7 +77,7 @@ def test_a_pid_counts_in_seconds() -> None:
         {"input": "rho", "weight": 0.5, "kp": -4, "ki": 0.1, "kd": 2, "window": 8}]}}}"""
     assert [(one.what, one.does) for one in said(from_json(text))] == [
         ("rho: P", "\N{MINUS SIGN}20 N for each m that rho is below its setpoint"),
-        ("rho: I", "+20 N for each m below, for each s that it has been so, in the last 0.2 s"),
+        ("rho: I", "+20 N for each m below and each s below, summed over the last 0.2 s"),
         ("rho: D", "+0.25 N for each m/s that rho falls"),
         ("bias", "always adds 0.5 N"),
     ]

@@ -103,7 +103,7 @@ def test_models_that_differ_are_a_warning_whatever_the_sign_of_the_penalty(promi
     assert Trusted("001", promise, 0.05, 0.19, None).warnings == []
     assert Trusted("001", promise, 0.11, 0.21, None).warnings == [
         "11 % of its path is outside the logged region",
-        "the models differ by 0.21 about what it costs",
+        "the models' estimates of its cost differ by 0.21",
     ]
 
 

@@ -255,7 +255,7 @@ KINDS = "expected exactly one of: track, settle, limit, when, effort, rate"
         ),
         (
             'column = "r"\nfailure = "level > 2"\nfailure_value = -1',
-            ": failure goes with terms or an expression",
+            ": failure is allowed only with terms or an expression",
         ),
         (
             'expression = "1"\nterms = [{ track = "level" }]',

@@ -136,7 +136,7 @@ WRONG = [
     ([("value = 0.0", "value = 0.0, failure = true")], "[reward]: expected one case with failure = true"),
     ([("theta = [-0.6", "tetha = [-0.6")], "[starts]: unknown state 'tetha'; did you mean 'theta'?"),
     ([("[-0.6, 0.6]", "[0.6, -0.6]")], "[starts] theta: expected two numbers, the smaller first"),
-    ([("theta = [-0.6, 0.6]", 'from = "batch"')], '[starts]: from = "batch" stands alone'),
+    ([("theta = [-0.6, 0.6]", 'from = "batch"')], '[starts]: from = "batch" allows no other keys'),
     ([("[-0.6, 0.6]", '"batch"')], "[starts] theta: expected two numbers, the smaller first"),
     ([("substeps = 10", "substeps = 0")], "[plant] substeps: expected a whole number from 1 to 10,000"),
     ([('theta_dot = "theta_ddot"', "")], "[plant] derivative: missing state 'theta_dot'"),
@@ -155,7 +155,7 @@ WRONG = [
     ),
     ([("g = 9.81", 'g = "k"')], "[plant] where.g: unknown name 'k' at column 1"),
     ([("g = 9.81", "force = 9.81")], "[plant] where: the name 'force' is taken already"),
-    ([("substeps = 10", 'gymnasium = "A-v0"')], "[plant]: gymnasium stands alone"),
+    ([("substeps = 10", 'gymnasium = "A-v0"')], "[plant]: gymnasium allows no other keys"),
     (
         [("[plant]", '[data]\ntheta = "rho"\n[plant]')],
         "[data] theta: column 'rho' is read as theta and as rho",

@@ -108,7 +108,7 @@ def bench(
         asked = go_on(run, the_task, given, seeds, batch)
     else:
         if resume:
-            echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
+            echo(f"{run.path}: holds no run to continue, so a new run starts", err=True)
         asked = make_bench(task, given, seeds or 10, "shared" if batch is None else batch)
     with run.held() if begun else run.claimed():
         if not begun:

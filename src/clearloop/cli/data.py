@@ -36,7 +36,7 @@ def make(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Make a batch with a task's plant, with random actions or by the task's own law.
+    """Run a task's plant to make a batch, with random actions or with the law that the task gives.
 
     Example: clearloop data make cartpole --out batch.csv
     """
@@ -73,7 +73,7 @@ def record_log(
     frame = log_of(environment, steps, seed)
     write(frame, out)
     say(f"{out}: {steps:,} transitions in {frame['episode'].n_unique():,} episodes, random actions")
-    say(f"Next   clearloop init {out} --dt SECONDS, with the environment's time step, drafts a task file")
+    say(f"Next   draft a task file with clearloop init {out} --dt SECONDS, the environment's time step")
 
 
 @data.command()

@@ -118,7 +118,7 @@ def evaluate_command(
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A log for --on batch; repeatable. Without it and --run, a task with a plant makes its own.",
+            help="A log for --on batch; repeatable. Without --data and --run, the task's plant makes one.",
             metavar="FILE",
         ),
     ] = None,

@@ -91,7 +91,10 @@ def export(
         echo(f"{_write(files, out)}: {the_controller.summary[:80]}")
     free = [name for name in the_controller.actions if name not in the_controller.limits]
     if free:
-        echo(f"note: {', '.join(free)}: no limits; give --task, or limits in the file", err=True)
+        echo(
+            f"note: no limits are known for {', '.join(free)}; give --task, or write limits into the file",
+            err=True,
+        )
 
 
 def _write(files: dict[str, str], out: Path) -> str:

@@ -58,7 +58,10 @@ def carry_out_request(
     """
     finished = run.describe()["status"] == "finished"
     if finished and (missing := _missing(run, request)):
-        say(f"{run.path}: finished, but without {', '.join(missing)}: written now", err=True)
+        say(
+            f"{run.path}: the run is finished; these missing files are written now: {', '.join(missing)}",
+            err=True,
+        )
     try:
         if not finished:
             run.go_on()
@@ -322,7 +325,7 @@ def learn_command(
             carry_out_request(run, request, the_task, batch, err=as_json, force=force)
     else:
         if resume:
-            echo(f"{run.path}: holds no run to continue; this starts a new one", err=True)
+            echo(f"{run.path}: holds no run to continue, so a new run starts", err=True)
         start(run, make_request("learn", task, given), the_task, err=as_json, force=force)
     if as_json:
         print_json(front_document(run))

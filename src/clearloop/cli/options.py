@@ -29,7 +29,7 @@ TaskName = Annotated[str, typer.Option("--task", help="A built-in task or a task
 Data = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data", help="A log; repeatable. Without it, a task with a plant makes its own.", metavar="FILE"
+        "--data", help="A log; repeatable. If not given, the task's plant makes one.", metavar="FILE"
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

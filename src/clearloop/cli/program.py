@@ -96,7 +96,7 @@ def _leave_out_types_of_flags(command: Any) -> None:
 
 @cache  # only once, although the engine is compiled in two precisions
 def _announce() -> None:
-    echo("Compiling the engine for this machine, which takes some seconds, once.", err=True)
+    echo("Compiling the engine for this machine; this takes some seconds and happens only once.", err=True)
 
 
 def main() -> NoReturn:

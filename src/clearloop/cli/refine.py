@@ -34,7 +34,10 @@ def refine_command(
         typer.Option("--drop-terms", help="Also leave out terms, factors, gains, loops and rules."),
     ] = False,
     tolerance: Annotated[
-        float, typer.Option(help="The share of the penalty that all steps together may add.", metavar="SHARE")
+        float,
+        typer.Option(
+            help="How much all steps together may raise the penalty, as a share of it.", metavar="SHARE"
+        ),
     ] = 0.01,
     out: Annotated[
         Path | None,

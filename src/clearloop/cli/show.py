@@ -54,7 +54,9 @@ def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
         )
     front = Front.read(run)
     if description["pick"]["controller"] not in [entry.controller for entry in front.entries]:
-        raise ClearloopError(f"{run.path / 'run.json'}: damaged: front.csv does not have its pick")
+        raise ClearloopError(
+            f"{run.path / 'run.json'}: damaged: the controller that it picks is not in front.csv"
+        )
     return front, description
 
 

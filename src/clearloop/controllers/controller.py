@@ -365,7 +365,9 @@ class Controller(Table):
                     f"{place}: '{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps"
                 )
             if variable.name in self.actions and not variable.lag:
-                raise ClearloopError(f"{place}: '{variable}' is being chosen; it can be read from [t-1] on")
+                raise ClearloopError(
+                    f"{place}: '{variable}' is being chosen; read a past value, such as {variable.name}[t-1]"
+                )
         for name in self.steps:
             if name not in self.limits:
                 raise ClearloopError(f"steps.{name}: give limits.{name}, too: steps begin at the lower limit")

@@ -92,11 +92,11 @@ def _parse(text: str) -> Any:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that stands twice: what a person signs must not depend on which of two lines counts."""
+    """Refuse a key that occurs twice: what a person signs must not depend on which of two lines counts."""
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise ClearloopError(f"the key {quoted(key)} stands twice in one object")
+            raise ClearloopError(f"the key {quoted(key)} occurs twice in one object")
         table[key] = value
     return table
 

@@ -70,7 +70,7 @@ class Fuzzy(Controller):
             # `rho`, `rho[t]` and `rho.error` are the same thing here.
             feature = place, variable.name, variable.part == "setpoint", variable.lag or 0
             if feature in seen:
-                raise ClearloopError(f"{place}: {quoted(str(variable))} stands twice in one rule")
+                raise ClearloopError(f"{place}: {quoted(str(variable))} occurs twice in one rule")
             seen.add(feature)
         return self
 

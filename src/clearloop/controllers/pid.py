@@ -215,7 +215,7 @@ class PID(Controller):
         window = quantity(loop.window * (self.dt or 1.0), time)
         return (
             f"{per} that {name} is below {aim}",
-            f"{per} below, for each {time} that it has been so, in the last {window}",
+            f"{per} below and each {time} below, summed over the last {window}",
             f"{per}/{time} that {name} falls",
         )
 

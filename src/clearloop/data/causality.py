@@ -225,7 +225,7 @@ def check_causality(task: Task, course: StandardisedLog, doubtful: Set[str]) -> 
     sight = Sight(course, task)
     if sight.fading():
         what = (
-            "a row says nothing about the next one: no state follows from the states and actions before; "
+            "a row says nothing about the next one: no state can be predicted from the rows before; "
             "sort the rows by time, number the episodes, or log at shorter intervals"
         )
         yield Finding("problem", "unrelated-rows", what)
@@ -368,14 +368,14 @@ def _action(sight: Sight, task: Task, i: int, name: str) -> Iterator[Finding]:
         )
         yield Finding("problem", "delay", what, {"name": name, "steps": delay, "history": delay + 1})
     elif delay:
-        what = f"{name} acts after {delay + 1} steps, which history = {task.history} shows"
+        what = f"{name} acts after {delay + 1} steps, which history = {task.history} covers"
         yield Finding("ok", "delay", what, {"name": name, "steps": delay, "history": delay + 1})
 
 
 def _without_effect(name: str, lags: int) -> Finding:
     what = (
-        f"{name} has no more effect on any state within {counted(lags, 'step')} than chance would show; "
-        "check that it is what the plant received, log larger moves of it, or the states that it moves"
+        f"{name} has no effect on any state within {counted(lags, 'step')} that differs from chance; "
+        "check that the plant received it, or log larger moves of it, or log the states that it moves"
     )
     return Finding("problem", "no-effect", what, {"name": name, "steps": lags})
 

@@ -91,7 +91,7 @@ class Plan:
     spacing: tuple[float, float, float] | None
     """Seconds between rows: the least, the usual and the most."""
     memory: float
-    """Seconds after which the errors no longer resemble themselves."""
+    """Seconds after which an error is no longer correlated with the present one."""
     horizon: int
     discount: float
     history: int
@@ -202,7 +202,7 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
     aims = [_error(state, columns) for state in planned if state.tolerance is not None]
     if not aims and reward is None:
         example = f"--setpoint {names[states[0].name]}=VALUE"
-        raise ClearloopError(f"nothing says what is wanted: give {example}, or a log with a reward column")
+        raise ClearloopError(f"the goal is not known: give {example}, or a log with a reward column")
     row = spacing[1] if spacing else dt
     seconds = memory(aims or [column.values for column in states]) * row
     horizon = int(sensible(min(max(3 * seconds / dt, FEWEST_STEPS), _MOST_STEPS), 0.1))
@@ -299,7 +299,9 @@ def _filter(seconds: float | None, dt: float) -> float:
 def _action(column: Column, name: str, wishes: Wishes, actions: Sequence[Column]) -> ActionPlan:
     given = {find(key, actions).name: limits for key, limits in wishes.limits.items()}
     if column.constant:
-        raise ClearloopError(f"column {quoted(column.name)} never changes: the log cannot tell what it does")
+        raise ClearloopError(
+            f"column {quoted(column.name)} never changes: the log does not show what it does"
+        )
     if column.name in given:
         limits = given[column.name]
     else:
@@ -335,7 +337,7 @@ def _number(text: str) -> float | None:
 # The task file: TOML with comments, made to be read and edited.
 
 RATE = 0.1  # weight of the action's changes, compared with an error of one scale
-_SLOW = 100  # control intervals in which errors resemble themselves, from which on a larger dt is advised
+_SLOW = 100  # a larger dt is advised if errors stay correlated for this many control intervals
 
 
 def draft(plan: Plan, name: str, log: str) -> str:
@@ -357,7 +359,7 @@ def draft(plan: Plan, name: str, log: str) -> str:
         f"dt = {_written(plan.dt)}  # s between two rows, and between two actions{_seen(plan)}",
         *_advice(plan),
         f"horizon = {plan.horizon}  # steps to look ahead: three times {plan.memory:.3g} s, the time",
-        "# after which the errors no longer resemble themselves; at least 50, at most 300",
+        "# after which an error is no longer correlated with the present one; at least 50, at most 300",
         f"discount = {_written(plan.discount)}  # a reward at the horizon still counts 5 %",
         f"history = {plan.history}  # rows that a controller sees; {_why_history(plan)}",
         "",
@@ -385,7 +387,7 @@ def _seen(plan: Plan) -> str:
 
 
 def _why_history(plan: Plan) -> str:
-    return f"in the log, {plan.remembers}" if plan.remembers else "from 2 on also the last action"
+    return f"in the log, {plan.remembers}" if plan.remembers else "with 2 or more, also the last action"
 
 
 def _advice(plan: Plan) -> Iterator[str]:

@@ -184,7 +184,7 @@ def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[
         values, limits = log.actions[:, i], task.action_limits[i]
         if is_constant(values, log.episodes):
             but = "" if _constant(values) else ", except in the first or last rows of an episode"
-            what = f"{name} never changes{but}, so nothing tells what it does"
+            what = f"{name} never changes{but}, so the log does not show what it does"
             what += "; log some minutes in which it varies"
             yield Finding("problem", "constant-action", what, {"name": name})
             continue
@@ -264,7 +264,7 @@ def _saturated(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
         share = float(np.mean(np.abs(values - limit) <= 1e-9 * np.ptp(limits)))
         if share > AT_A_LIMIT:
             what = (
-                f"{name} stands at its limit {limit:g} in {rough_percent(share)} of the rows; "
+                f"{name} is at its limit {limit:g} in {rough_percent(share)} of the rows; "
                 "log some minutes in which it varies between its limits"
             )
             yield Finding("problem", "saturated-action", what, {"name": name, "share": share})

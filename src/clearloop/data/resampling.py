@@ -26,7 +26,7 @@ MOST_UNEVEN = 0.01  # share of steps
 def check_sampling(times: Floats | None, episodes: Ints, dt: float) -> list[Finding]:
     """Compare the times of rows [rows], in seconds, with the task's `dt`."""
     if times is None:
-        return [Finding("note", "no-times", f"no column tells the time: dt = {dt:g} s is taken on trust")]
+        return [Finding("note", "no-times", f"no column tells the time, so dt = {dt:g} s cannot be checked")]
     with np.errstate(over="ignore"):  # such times cannot be right, and are left out
         steps = np.diff(times)[~last_rows(episodes)[:-1]]
     forward = steps[(steps > 0) & np.isfinite(steps)]
@@ -46,7 +46,7 @@ def standstill(count: int) -> list[Finding]:
     """Warn of rows that have the time of the row before."""
     if not count:
         return []
-    message = f"{count:,} rows have the time of the row before; drop them if they repeat it"
+    message = f"{count:,} rows have the same time as the row before; drop them if they are copies of it"
     return [Finding("warning", "duplicate-times", message, {"count": count})]
 
 
@@ -71,7 +71,7 @@ def _advice(usual: float, dt: float) -> str:
     if abs(usual - 1000 * dt) <= _TOLERANCE * 1000 * dt:
         return 'the times seem to be in milliseconds: write time_unit = "ms" in [sampling]'
     if usual > dt:
-        return "correct dt: what happened between rows is not in the log"
+        return "correct dt: the log does not show what happened between its rows"
     return "correct dt, or let [sampling] resample the log"
 
 
@@ -82,7 +82,7 @@ def _unevenness(steps: Floats, usual: float) -> list[Finding]:
         return []
     shortest, longest = float(steps.min()), float(steps.max())
     message = (
-        f"{rough_percent(share, 2)} of the steps are more than {percent(_TOLERANCE, 0)} off the usual "
+        f"{rough_percent(share, 2)} of the steps differ by more than {percent(_TOLERANCE, 0)} from the usual "
         f"{usual:g} s (from {shortest:g} to {longest:g} s); a [sampling] table in the task file resamples "
         "them, and splits episodes at gaps"
     )
@@ -238,7 +238,7 @@ def _only_gaps(times: Floats, gap: float, dt: float) -> Finding:
     steps = np.diff(times)
     usual = median(steps[steps > 0]) if (steps > 0).any() else 0.0
     what = (
-        f"rows are {usual:g} s apart, and more than {gap:g} s is a gap of [sampling], so that no two rows "
+        f"rows are {usual:g} s apart, but [sampling] counts more than {gap:g} s as a gap, so no two rows "
         f"follow each other: correct dt ({dt:g} s), time_unit or gap"
     )
     return Finding("problem", "no-transitions", what, {"interval": usual, "gap": gap})
@@ -246,7 +246,7 @@ def _only_gaps(times: Floats, gap: float, dt: float) -> Finding:
 
 def _coarse(share: float) -> Finding:
     what = (
-        f"{rough_percent(share, 2)} of the rows have the time of the row before: the clock is too coarse to "
-        "resample by; log fractions of a second, or leave the time column out"
+        f"{rough_percent(share, 2)} of the rows have the same time as the row before: the clock is too "
+        "coarse for resampling; log fractions of a second, or leave the time column out"
     )
     return Finding("problem", "duplicate-times", what, {"share": share})

@@ -181,14 +181,14 @@ def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
         take(column, "action", why)
     for column in left():
         if _action_score(column) >= 2 and column not in setpoints:
-            take(column, "ignored", "like an action, but another column is more so")
+            take(column, "ignored", "resembles an action, but another column resembles one more")
     states = [column for column in left() if column not in setpoints and not column.constant]
     for column in setpoints:
         of = _state_of(column, states)
         why = (
             f"named like a setpoint{' and constant' * column.constant}{', held between steps' * column.held}"
         )
-        take(column, "setpoint" if of else "ignored", why + ("" if of else "; but of which state?"), of)
+        take(column, "setpoint" if of else "ignored", why + ("" if of else "; its state is not known"), of)
     for column in left():
         constant = "never changes"
         take(column, "ignored" if column.constant else "state", constant if column.constant else "measured")
@@ -216,13 +216,13 @@ def _plain(column: Column) -> tuple[Column | None, Role, str]:
     named = words(column)
     if column.kind in ("text", "empty", "date"):
         role: Role = "episode" if named & _EPISODES and column.kind == "text" else "ignored"
-        return column, role, column.kind if role == "ignored" else "named like one"
+        return column, role, column.kind if role == "ignored" else "named like an episode"
     if named & _EPISODES and (column.held or column.constant):
-        return column, "episode", "named like one, and held"
+        return column, "episode", "named like an episode, and held"
     if named & TERMINALS and set(column.values[column.values == column.values]) <= {0.0, 1.0}:
-        return column, "terminal", "named like one, and a flag"
+        return column, "terminal", "named like the end of an episode, and 0 or 1"
     if "reward" in named:
-        return column, "reward", "named like one"
+        return column, "reward", "named like a reward"
     if named & NO_USE:
         return column, "ignored", "named like something that a controller need not see"
     if named & _OUTSIDE:

@@ -261,7 +261,7 @@ class Linearisation:
         if not self.at_rest:
             return "does not rest at the setpoint"
         if not self.smooth:
-            return "switches where it rests: no linearisation holds"
+            return "switches at its steady state, so it cannot be linearised there"
         slowest = self.modes[0]
         after = "" if slowest.time_constant is None else f", time constant {slowest.time_constant:.3g} s"
         return (

@@ -91,15 +91,15 @@ class Account:
             best = max(share for _, share in self.tried)
             return f"The actions look random: no law explains more than {careful_percent(best)} of {name}."
         return (
-            "The actions look random and held, or planned: no law of the states adds to what "
-            f"the actions before already tell about {name} ({careful_percent(self.past.explained)})."
+            f"The actions look random and held, or planned: earlier actions explain "
+            f"{careful_percent(self.past.explained)} of {name}, and a law of the states adds little."
         )
 
     @property
     def advice(self) -> str:
         """One sentence that says whether this action can be learned from."""
         if self.chosen == "constant":
-            return f"Nothing tells what {self.action} does: log some minutes in which it varies."
+            return f"The log does not show what {self.action} does: log some minutes in which it varies."
         if self.chosen != "law":
             return f"All of {self.action} varies independently of the states: that is good to learn from."
         apart = f"Apart from the law, {careful_percent(self.independent)} of {self.action} varies by itself: "

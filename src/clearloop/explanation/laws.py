@@ -166,11 +166,11 @@ def notes(law: Law, dt: float) -> Iterator[str]:
             if form.pole
             else "not filtered"
         )
-        yield f"rates, per second, are those of {of}, {tau}"
+        yield f"rates are per second, of {of}, {tau}"
     if "sum" in kinds:
         yield f"integrals, in seconds, run {_span(law, dt)}"
     if form.delay:
-        yield f"the law reads what was observed {counted(form.delay, 'step')} before"
+        yield f"the law reads the observation of {counted(form.delay, 'step')} before"
 
 
 def time_constant_of(pole: float, dt: float) -> float:

@@ -24,7 +24,7 @@ def about(controller: Controller, name: str) -> list[str]:
     """Return the lines of the first comment: the controller, its limits and setpoints, and its time step."""
     lines = [controller.name or name, "", *controller.words(), ""]
     if controller.dt:
-        lines.append(f"Call it once every {controller.dt:g} s.")
+        lines.append(f"Call the controller once every {controller.dt:g} s.")
     lines.append(f"Exported by clearloop {clearloop.__version__}.")
     return [harmless(line) for line in lines]
 

@@ -152,7 +152,7 @@ class Evolving(Search):
             most = max(evolution.settings.islands)
             raise ClearloopError(
                 f"gp.islands: no program has a complexity of {most} or less, which is the most that the "
-                "islands allow: raise it"
+                "islands allow: raise this limit"
             )
         costs = self._penalties(pool, self.rounds.final)
         groups: dict[int, list[tuple[float, Genome]]] = {}

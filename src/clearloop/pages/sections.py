@@ -387,7 +387,8 @@ def coverage(subject: Subject) -> Section:
         title,
         lines=(
             f"{percent(found.outside)} of the states that it visits on the model are outside the logged"
-            f" region (of the log itself, 1 %); {percent(found.courses)} of its trajectories leave it.",
+            f" region (1 % of the log itself is);"
+            f" {percent(found.courses)} of its trajectories leave the region.",
         ),
         notes=(f"Outside the logged range of a single state: {'; '.join(beyond)}.",) if beyond else (),
     )

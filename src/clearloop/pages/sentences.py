@@ -51,7 +51,7 @@ def planned(front: "Front", planner: int) -> str:
     others = [f"{title} {format_penalty(cost_of(rows[name]))}" for name, title in titles.items()]
     return (
         f"{own.controller} makes a new plan at every step; its figures are from the first {own.starts} starts"
-        + (f", from which others cost: {', '.join(others)}" if others else "")
+        + (f"; from the same starts, others cost: {', '.join(others)}" if others else "")
     )
 
 

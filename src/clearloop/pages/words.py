@@ -17,7 +17,7 @@ _COMPARED = {
 
 
 def condition_words(condition: Expression, controller: Controller) -> str:
-    """Return a condition in words, such as `the size of theta is more than 0.12 rad`."""
+    """Return a condition in words, such as `the absolute value of theta is more than 0.12 rad`."""
     match condition:
         case Call(operation, (x, y)) if operation.name in _COMPARED:
             left, right = (_side(side, other, controller) for side, other in ((x, y), (y, x)))
@@ -42,7 +42,7 @@ def _side(side: Expression, other: Expression, controller: Controller) -> str:
         case Variable():
             return variable_words(side)
         case Call(operation, (Variable() as inner,)) if operation.name == "abs":
-            return f"the size of {variable_words(inner)}"
+            return f"the absolute value of {variable_words(inner)}"
     return shorten_numbers(to_text(side))
 
 
@@ -117,7 +117,7 @@ def _term(term: Term, controller: Controller, action: str, experience: Experienc
         f"{signed(slope)} {unit}".rstrip() + f" {_for_each(variable, controller)}"
         for variable, slope in clear.items()
     )
-    does = f"at the operating point {near}" if near else "no effect on small deviations, more on larger ones"
+    does = f"at the operating point {near}" if near else "small deviations have no effect, larger ones do"
     return Said(formula, does + _bounds(term, unit), usual, level)
 
 

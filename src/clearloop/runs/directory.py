@@ -392,7 +392,9 @@ def _taken_apart(value: Any, place: str, arrays: Arrays) -> Any:
             return value
         case dict():
             if not all(isinstance(key, str) for key in value):
-                raise TypeError(f"a state needs text as keys, unlike {place or 'the outermost'}")
+                raise TypeError(
+                    f"a state needs text as keys: {place or 'the outermost dictionary'} has other keys"
+                )
             table = {key: _taken_apart(item, f"{place}/{key}", arrays) for key, item in value.items()}
             return {"table": table}
         case list() | tuple():

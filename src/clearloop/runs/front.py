@@ -305,7 +305,7 @@ class Trusted:
         if self.outside is not None and self.outside > _OUTSIDE:
             found.append(f"{percent(self.outside, 0)} of its path is outside the logged region")
         if self.spread is not None and self.spread > _APART * abs(self.promise):
-            found.append(f"the models differ by {self.spread:.2g} about what it costs")
+            found.append(f"the models' estimates of its cost differ by {self.spread:.2g}")
         return found
 
 
@@ -384,7 +384,7 @@ def _evenly(count: int) -> Ints:
 def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -> Before:
     # `penalties` are those of the log, from rows that can be compared.
     if len(penalties):
-        text = f"what was logged, from {len(penalties)} of its own rows"
+        text = f"the cost of the logged actions, from {len(penalties)} rows of the log"
         return Before("log", float(penalties.mean()), len(penalties), text)
     too_short = "no stretch of the log is as long as the horizon"
     try:
@@ -400,7 +400,9 @@ def _before(task: Task, batch: Batch, surrogate: Surrogate, penalties: Floats) -
     shares = ", ".join(
         f"{rough_percent(account.law.explained)} of {account.action}" for account in explained.accounts
     )
-    return Before("law", penalty, len(scoring), f"the law of the log ({shares}), on the model; {too_short}")
+    return Before(
+        "law", penalty, len(scoring), f"the law that explains the log ({shares}), on the model; {too_short}"
+    )
 
 
 def _on_model(controller: Controller, task: Task, surrogate: Surrogate, starts: Scenarios) -> float:

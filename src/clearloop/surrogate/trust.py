@@ -143,8 +143,8 @@ def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
             continue
         if share > NO_BETTER:
             what = (
-                f"{name} cannot be predicted from this log: at no distance is the model better than the "
-                f"guess that nothing changes (error {amount(found.model[-1, j], unit)} against "
+                f"{name} cannot be predicted from this log: however far ahead, the model is no better than "
+                f"the guess that nothing changes (error {amount(found.model[-1, j], unit)} against "
                 f"{amount(found.still[-1, j], unit)} after {found.ahead[-1]} steps): set a longer history "
                 f"than {task.history} in the task, log what {name} depends on, or log more episodes"
             )

@@ -61,7 +61,9 @@ def put_in(
             raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps")
     sizes = {variable: _size(known[variable], {}) for variable in used if variable in known}
     if _size(formula, sizes) > _LARGEST:
-        raise ClearloopError(f"has more than {_LARGEST:,} numbers, names and operations with `where` put in")
+        raise ClearloopError(
+            f"has more than {_LARGEST:,} numbers, names and operations after `where` is inserted"
+        )
     return substitute(formula, known)
 
 
@@ -94,7 +96,7 @@ def derived_faults(states: Mapping[str, State], scope: TaskScope) -> Iterator[Fa
     for name, state in states.items():
         if state.formula is not None:
             if state.external:
-                yield Fault(("states", name), "has a formula, so it is not external: remove one of the two")
+                yield Fault(("states", name), "has a formula and external = true: remove one of the two")
             try:
                 formula = parse_derived(state.formula, name, scope)
             except ClearloopError as error:
@@ -118,10 +120,14 @@ def parse_derived(text: str, name: str, scope: TaskScope) -> Expression:
             raise ClearloopError(f"'{variable}' looks back too far: at most {MOST_STEPS_BACK:,} steps")
         if not variable.lag and variable.part != "setpoint":
             if variable.name in scope.actions:
-                raise ClearloopError(f"'{variable}' is not chosen yet; it can be read from [t-1] on")
+                raise ClearloopError(
+                    f"'{variable}' is not chosen yet; read a past value, such as {variable.name}[t-1]"
+                )
             if variable.name in later:
                 what = "itself" if variable.name == name else "a state that is derived after it"
-                raise ClearloopError(f"'{variable}' is {what}; it can be read from [t-1] on")
+                raise ClearloopError(
+                    f"'{variable}' is {what}; read a past value, such as {variable.name}[t-1]"
+                )
     return substitute(formula, {Variable("dt"): Number(scope.dt)} if own else {})
 
 
@@ -199,7 +205,9 @@ def inline(plant: Plant, signals: Mapping[str, Signal], scope: TaskScope) -> Inl
     ahead = {name: one_step_back(expression(text, "next", name)) for name, text in plant.next.items()}
     observed = {name: expression(text, "observed", name) for name, text in plant.observed.items()}
     faults += [
-        Fault(("plant", "observed", name), f"'{v}' is not chosen yet; it can be read from [t-1] on")
+        Fault(
+            ("plant", "observed", name), f"'{v}' is not chosen yet; read a past value, such as {v.name}[t-1]"
+        )
         for name in plant.observed
         for v in variables(observed[name])
         if v.name in scope.actions and not v.lag
@@ -266,7 +274,9 @@ def read_law(plan: Exploration | None, states: tuple[str, ...], actions: tuple[s
 
     def check(variable: Variable) -> None:
         if variable.name in actions and not variable.lag:
-            raise ClearloopError(f"'{variable}' is being chosen; it can be read from [t-1] on")
+            raise ClearloopError(
+                f"'{variable}' is being chosen; read a past value, such as {variable.name}[t-1]"
+            )
 
     def expression(definition: float | str, *where: str) -> Expression:
         try:
@@ -334,7 +344,7 @@ def start_faults(starts: Mapping[str, object], states: Sequence[str]) -> Iterato
     if "from" not in starts:
         yield from box_faults(("starts",), starts, states)
     elif dict(starts) != {"from": "batch"}:
-        yield Fault(("starts",), 'from = "batch" stands alone: remove it, or the other keys')
+        yield Fault(("starts",), 'from = "batch" allows no other keys: remove it, or the others')
 
 
 def box_faults(where: tuple[str, ...], box: Mapping[str, object], states: Sequence[str]) -> Iterator[Fault]:

@@ -262,7 +262,9 @@ class Reward(Table):
             missing = "failure" if self.failure is None else "failure_value"
             raise PydanticCustomError("failure", "missing key '{key}'", {"key": missing})
         if self.failure is not None and not (self.terms or self.expression):
-            message = "failure goes with terms or an expression; in cases, give one case failure = true"
+            message = (
+                "failure is allowed only with terms or an expression; in cases, give one case failure = true"
+            )
             raise PydanticCustomError("failure", message)
         return self
 

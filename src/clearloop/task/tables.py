@@ -247,7 +247,7 @@ class Plant(Table):
         if self.gymnasium is None and not self.derivative and not self.next:
             raise PydanticCustomError("plant_kind", "expected derivative, next, or gymnasium")
         if self.gymnasium is not None and self != Plant.model_construct(gymnasium=self.gymnasium):
-            raise PydanticCustomError("plant_kind", "gymnasium stands alone: remove the other keys")
+            raise PydanticCustomError("plant_kind", "gymnasium allows no other keys: remove them")
         return self
 
 

@@ -368,7 +368,7 @@ class Operated:
         """Write a bumpless transfer: after manual mode the action has an offset, which decays."""
         action, manual = writer.names[output.action], writer.names[self.manual[output.action]]
         bias = writer.names.give(("bias", output.action), f"{output.action.name}_bias")
-        writer.declare("VAR", bias, "offset after manual mode, which decays")
+        writer.declare("VAR", bias, "offset after manual mode; it decays")
         writer.declare("VAR_INPUT", "manual", "TRUE: manual mode", type_="BOOL")
         writer.declare("VAR", "was_manual", "TRUE: manual mode in the last call", type_="BOOL")
         writer.say(

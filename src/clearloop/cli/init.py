@@ -201,6 +201,7 @@ def _on_terminal() -> bool:
 
 def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
     """Ask for what the options do not say, with the guesses as defaults."""
+
     def columns(question: str, role: str) -> list[str]:
         usual = [guess.column.name for guess in guesses if guess.role == role]
         answer = _prompt(f"{question} (columns, with ; between them)", "; ".join(usual))

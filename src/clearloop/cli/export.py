@@ -19,6 +19,7 @@ from clearloop.cli.options import (
 )
 from clearloop.cli.terminal import echo, say
 from clearloop.errors import ClearloopError
+from clearloop.files import whole_file
 from clearloop.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def export(
 
 def _write(files: dict[str, str], out: Path) -> str:
     """Write the files, and return their paths for people."""
-    from clearloop.files import whole_file
-
     main = next(iter(files))
     if len(files) > 1 and out.name != main:  # the source names its header
         raise ClearloopError(f"--out {out}: a header needs a plain name, such as {main}")

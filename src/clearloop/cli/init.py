@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from clearloop.cli.options import Json, print_json
 from clearloop.cli.terminal import print_table, say, visible
 from clearloop.errors import ClearloopError
+from clearloop.files import file_name, whole_file
 from clearloop.numbers import counted
 
 if TYPE_CHECKING:
@@ -137,7 +139,6 @@ def init(
     from clearloop.data import check, read
     from clearloop.data.drafting import Wishes, draft, make_plan, remember
     from clearloop.data.survey import guess_roles, survey
-    from clearloop.files import file_name, whole_file
     from clearloop.task import Task
 
     target = out or Path(file_name(Path(log.removeprefix("minari:")).stem) + ".toml")
@@ -200,7 +201,6 @@ def _on_terminal() -> bool:
 
 def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
     """Ask for what the options do not say, with the guesses as defaults."""
-    from dataclasses import replace
 
     def columns(question: str, role: str) -> list[str]:
         usual = [guess.column.name for guess in guesses if guess.role == role]

@@ -1,6 +1,7 @@
 """The commands `learn` and `demo` make a run: they start it or continue it, and print what it does."""
 
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -19,7 +20,7 @@ from clearloop.cli.report import make_report
 from clearloop.cli.show import front_document, how_to_resume, print_front
 from clearloop.cli.terminal import InterruptedRunError, echo, say
 from clearloop.errors import ClearloopError, UnsuitableError
-from clearloop.files import file_name
+from clearloop.files import file_name, read_json
 from clearloop.numbers import clock, counted
 from clearloop.registry import METHODS
 
@@ -164,8 +165,6 @@ def _trust(
 
 
 def _quality(run: "RunDirectory", surrogate: "Surrogate", batch: "Batch") -> dict[str, Any]:
-    from clearloop.files import read_json
-
     file = run.path / "quality.json"
     if not file.exists():
         return assess_model(surrogate, batch, run).to_dict()
@@ -236,7 +235,6 @@ def check_given(run: "RunDirectory", request: "Request", given: Given) -> None:
 
 def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, fingerprint: str) -> "Batch":
     """Load the run's copy of the batch; make it again if the run was stopped before it was written."""
-    from clearloop.cli.model import find_batch, manageable
     from clearloop.data import Batch
     from clearloop.runs import directory
 
@@ -370,8 +368,6 @@ def start(
         err: Print on standard error.
         force: Search even if the data cannot support a controller.
     """
-    from time import perf_counter
-
     from clearloop.runs import Ledger
 
     begun = perf_counter()

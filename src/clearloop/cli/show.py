@@ -1,5 +1,6 @@
 """The command `show` prints the front of a run, the table of a bench, or a controller in words."""
 
+import json
 import shlex
 import shutil
 from collections.abc import Sequence
@@ -240,8 +241,6 @@ def show(
 
 
 def _show_controller(name: str, task: str | None, run: Path | None, as_json: bool) -> None:
-    import json
-
     from clearloop.controllers import to_json
 
     loaded = read_controller(controller_file(name, run), task, run)

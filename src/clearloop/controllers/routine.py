@@ -292,6 +292,15 @@ class Lowered(Protocol):
     def variables(self) -> Iterator[tuple[str, Variable]]: ...
 
 
+def fresh_variable(name: str, taken: set[str]) -> Variable:
+    """Return a variable named like this, or with a number if that is taken, and add its name to `taken`."""
+    unique, number = name, 2
+    while unique in taken:
+        unique, number = f"{name}_{number}", number + 1
+    taken.add(unique)
+    return Variable(unique)
+
+
 class Scope:
     """The statements, inputs and rings of a routine while a controller is lowered to it.
 
@@ -313,11 +322,7 @@ class Scope:
 
     def fresh(self, name: str) -> Variable:
         """Return a new variable, named like this or with a number."""
-        unique, number = name, 2
-        while unique in self._taken:
-            unique, number = f"{name}_{number}", number + 1
-        self._taken.add(unique)
-        return Variable(unique)
+        return fresh_variable(name, self._taken)
 
     def let(self, name: str, value: Expression) -> Variable:
         """Give a value a new name, and return that."""

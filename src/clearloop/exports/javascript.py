@@ -18,7 +18,7 @@ from clearloop.exports.printer import (
     layer_functions,
     ring_key,
 )
-from clearloop.exports.spans import DOUBLE, Precision
+from clearloop.exports.spans import DOUBLE
 from clearloop.exports.targets import Files, Order, Target
 
 # How JavaScript writes operations, helper functions and statements, and which names are reserved.
@@ -33,10 +33,6 @@ undefined var void volatile while with yield async Array Object Math Number NaN 
 isFinite globalThis prototype constructor observation memory setpoint first k row reset act
 """.split()  # noqa: SIM905
 )
-
-
-def _number(value: float, precision: Precision) -> str:
-    return precision.text(value)
 
 
 _MATHS = ("abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh")
@@ -138,7 +134,7 @@ _ACTIVATIONS = {
 }
 _LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network overflows
 
-_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS)
 
 _SYNTAX = Syntax(
     let="const {target} = {value};",

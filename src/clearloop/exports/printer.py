@@ -66,6 +66,11 @@ SPECIAL = {
 }
 
 
+def plain_number(value: float, precision: Precision) -> str:
+    """Return a number as most languages write it."""
+    return precision.text(value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
     """A dialect says how a language writes operations and numbers.
@@ -83,7 +88,7 @@ class Dialect:
     plain: Mapping[str, str]
     special: Mapping[str, str]
     helpers: Mapping[str, str] = field(default_factory=dict)
-    number: Callable[[float, Precision], str]
+    number: Callable[[float, Precision], str] = plain_number
 
     def helpers_in(self, text: str) -> list[str]:
         """Return the helpers that a text calls, and those that they call, in the order of the table."""

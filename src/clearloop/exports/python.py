@@ -20,7 +20,7 @@ from clearloop.exports.printer import (
     layer_functions,
     ring_key,
 )
-from clearloop.exports.spans import DOUBLE, Precision
+from clearloop.exports.spans import DOUBLE
 from clearloop.exports.targets import Files, Order, Target
 
 # How Python writes operations, helper functions and statements, and which names are reserved.
@@ -30,10 +30,6 @@ _RESERVED = (
     | frozenset([*keyword.kwlist, *keyword.softkwlist])
     | {"math", "Memory", "reset", "act", "observation", "memory", "setpoint", "aims", "first", "row"}
 )
-
-
-def _number(value: float, precision: Precision) -> str:
-    return precision.text(value)
 
 
 _MATHS = ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh")
@@ -143,7 +139,7 @@ _ACTIVATIONS = {
 }
 _LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network overflows
 
-_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS)
 
 _SYNTAX = Syntax(
     let="{target} = {value}",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which people with any kind of colour vision tell apart.
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#666666"
 SKY, BLACK = "#56B4E9", "#000000"
+COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)  # of the lines or points of one figure, in this order
 
 SETTINGS: dict[Any, Any] = {
     "font.size": 9,

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
 from clearloop.evaluation import Evaluation, Trajectory
-from clearloop.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SETTINGS, with_unit
+from clearloop.figures.style import COLOURS, GREY, RED, SETTINGS, with_unit
 from clearloop.numbers import rough_percent
 from clearloop.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
 
 
 def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
@@ -36,7 +34,7 @@ def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
         figure = Figure(figsize=(7.5, 1.15 * len(names) + 0.9), layout="constrained")
         panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
         for panel, name in zip(panels, names, strict=True):
-            for (label, trajectory), colour in zip(trajectories.items(), cycle(_COLOURS), strict=False):
+            for (label, trajectory), colour in zip(trajectories.items(), cycle(COLOURS), strict=False):
                 _draw(panel, trajectory, name, label, colour)
             panel.set_ylabel(_title(task, name), rotation=0, ha="right", va="center")
             panel.margins(x=0)

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from markupsafe import Markup
@@ -18,7 +18,7 @@ from clearloop.evaluation import simulate
 from clearloop.figures.model import draw_quality
 from clearloop.figures.progress import draw_progress, draw_tuning
 from clearloop.figures.rules import draw_rules, ranges_of
-from clearloop.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, as_image
+from clearloop.figures.style import COLOURS, as_image
 from clearloop.figures.trajectories import Outcomes, draw_start_maps, draw_trajectories
 from clearloop.files import whole_file
 from clearloop.numbers import (
@@ -46,6 +46,7 @@ from clearloop.runs import Entry, Front, Ledger, RunDirectory, Trusted, read_tru
 from clearloop.runs.directory import changed_settings, settings_of
 from clearloop.runs.learning import read_tuning
 from clearloop.surrogate import Quality, Surrogate, assess
+from clearloop.surrogate.quality import Grade
 from clearloop.task import Task
 
 # The details of each controller, which are shown when it is opened.
@@ -197,8 +198,7 @@ def _telling_row(task: Task, batch: Batch) -> int:
 # Four lights beside the pick grade how far to believe it, each with a reason in words. The two limits of a
 # grade are the largest values for good and for fair.
 
-_Grade = Literal["good", "fair", "poor"]
-SIGNS: dict[_Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
+SIGNS: dict[Grade, str] = {"good": "●", "fair": "◐", "poor": "○"}
 REASONS = 2  # of the verdict on the model that a light gives; the section on the model gives all
 KEPT, _NEARLY = 0.05, 0.15  # relative difference of plant and promise
 FEW, MANY = 0.05, 0.2  # share of the starts that a disturbance makes fail
@@ -209,7 +209,7 @@ class Light(NamedTuple):
     """One light: what it is about, its grade, and the reason."""
 
     name: str
-    grade: _Grade
+    grade: Grade
     text: str
 
     @property
@@ -232,7 +232,7 @@ def lights(front: Front, examined: Report, quality: Quality, pick: Diagnosis) ->
 
 
 def _data(examined: Report) -> Light:
-    grade: _Grade = "good" if examined.severity in ("ok", "note") else "fair"
+    grade: Grade = "good" if examined.severity in ("ok", "note") else "fair"
     return Light("The data", "poor" if examined.severity == "problem" else grade, examined.verdict)
 
 
@@ -264,7 +264,7 @@ def _small_deviations(found: Linearisation | None) -> Iterator[str]:
         yield f"near the steady state it is {found!r}" if holds else f"it {found!r}"
 
 
-def _graded(value: float, good: float, fair: float) -> _Grade:
+def _graded(value: float, good: float, fair: float) -> Grade:
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
 
@@ -273,7 +273,6 @@ def _graded(value: float, good: float, fair: float) -> _Grade:
 
 _WIDTH, HEIGHT = 640, 400
 _LEFT, RIGHT, TOP, BOTTOM = 56, 14, 14, 44
-_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE)
 SHAPES = ("circle", "square", "triangle", "diamond", "cross")
 MOST_TICKS = 6
 DECADE = 10.0
@@ -332,7 +331,7 @@ def chart(front: Front) -> dict[str, Any]:
     x = Axis.of([entry.complexity for entry in front.entries], _LEFT, _WIDTH - RIGHT)
     y = Axis.of([*costs, *lines, *(entry.penalty_model for entry in front.entries)], HEIGHT - BOTTOM, TOP)
     methods = {
-        name: {"colour": _COLOURS[n % len(_COLOURS)], "shape": SHAPES[(n + n // len(_COLOURS)) % len(SHAPES)]}
+        name: {"colour": COLOURS[n % len(COLOURS)], "shape": SHAPES[(n + n // len(COLOURS)) % len(SHAPES)]}
         for n, name in enumerate(dict.fromkeys(entry.method for entry in front.entries))
     }
     points = [

@@ -12,7 +12,7 @@ import numpy as np
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller
 from clearloop.controllers.controller import check_names
-from clearloop.controllers.memory import Derivation
+from clearloop.controllers.memory import Derivation, Values
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.numbers import shorten_numbers
@@ -21,8 +21,6 @@ from clearloop.studio.stage import Outside, SharedCourse, Stage
 from clearloop.task import Task
 
 # Drivers choose the actions of one side: a person's hand, or a controller.
-
-_Values = Mapping[str, float]
 
 
 class Driver(ABC):
@@ -33,7 +31,7 @@ class Driver(ABC):
         """Begin a new episode."""
 
     @abstractmethod
-    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
+    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
         """Choose the actions of one step.
 
         Args:
@@ -58,14 +56,14 @@ class Hand(Driver):
         self._limits = {name: action.limits for name, action in task.actions.items()}
         self._shares = dict.fromkeys(self._limits, 0.0)
 
-    def hold(self, shares: _Values) -> None:
+    def hold(self, shares: Values) -> None:
         """Move the hand; actions that are not named stay as they are."""
         self._shares |= {name: min(max(share, -1.0), 1.0) for name, share in shares.items()}
 
     def begin(self) -> None:
         """Begin a new episode with the hand where it is."""
 
-    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:  # noqa: ARG002
+    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:  # noqa: ARG002
         """Return the actions at the positions of the hand."""
         return {
             name: (low + high) / 2 + self._shares[name] * (high - low) / 2
@@ -90,7 +88,7 @@ class Automatic(Driver):
         """Begin a new episode with an empty memory."""
         self._memory, self._acted = self.controller.reset(), False
 
-    def act(self, seen: _Values, hidden: _Values, aims: _Values) -> dict[str, float]:
+    def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
         """Return the actions of the controller."""
         self._acted = True
         return self.controller.act({**hidden, **seen} if self._sees_all else seen, self._memory, aims)
@@ -289,19 +287,19 @@ class Recorder:
         """True if the recording has as many rows as it may have."""
         return self.transitions >= _MOST_ROWS
 
-    def note(self, seen: _Values, action: _Values, aims: _Values) -> None:
+    def note(self, seen: Values, action: Values, aims: Values) -> None:
         """Record one step: the states shown before it, the action and the setpoints."""
         self._open.append(self._row(seen, tuple(action[name] for name in self.task.actions), aims, False))
         self.transitions += 1
 
-    def cut(self, seen: _Values, aims: _Values, *, terminal: bool = False) -> None:
+    def cut(self, seen: Values, aims: Values, *, terminal: bool = False) -> None:
         """End the episode, if there is one, with this observation; `terminal` if the plant failed."""
         if self._open:
             nothing = (float("nan"),) * len(self.task.actions)
             self._episodes.append([*self._open, self._row(seen, nothing, aims, terminal)])
             self._open = []
 
-    def _row(self, seen: _Values, action: tuple[float, ...], aims: _Values, terminal: bool) -> RecordedRow:
+    def _row(self, seen: Values, action: tuple[float, ...], aims: Values, terminal: bool) -> RecordedRow:
         shown = tuple(seen[name] for name in self.task.states)
         return RecordedRow(shown, action, tuple(aims[name] for name in self._followed), terminal)
 

@@ -233,7 +233,7 @@ def _deviation(predicted: Floats) -> Floats:
 # below, fair up to the second, and poor beyond; the verdict is that of the worst criterion. Only states that
 # networks predict are judged, because states that are computed from them are as good as they are.
 
-_Grade = Literal["good", "fair", "poor"]
+Grade = Literal["good", "fair", "poor"]
 
 UNEXPLAINED = (0.01, 0.1)  # unexplained share of the variance of a state's change in one step
 SOON = 10  # steps
@@ -247,20 +247,20 @@ FALSE_ALARMS = (0.01, 0.05)  # share of the other steps that are predicted to fa
 class Criterion(NamedTuple):
     """The grade of one criterion, with the reason in words."""
 
-    grade: _Grade
+    grade: Grade
     reason: str
 
 
 def grade_model(
     task: Task, states: StateErrors, open_loop: OpenLoop, reward: RewardErrors
-) -> tuple[_Grade, tuple[str, ...]]:
+) -> tuple[Grade, tuple[str, ...]]:
     """Return the grade of the worst criterion, and the reasons of all criteria with this grade."""
     found = [*_one_step(task, states), *_drift(task, open_loop), *_reward(reward)]
-    worst: _Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
+    worst: Grade = max((criterion.grade for criterion in found), key=["good", "fair", "poor"].index)
     return worst, tuple(criterion.reason for criterion in found if criterion.grade == worst)
 
 
-def _grade(value: float, limits: tuple[float, float]) -> _Grade:
+def _grade(value: float, limits: tuple[float, float]) -> Grade:
     good, fair = limits
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
@@ -318,7 +318,7 @@ class Quality:
     task: Task
     steps: int
     """number of held-out transitions"""
-    verdict: _Grade
+    verdict: Grade
     reasons: tuple[str, ...]
     """reasons for the verdict, in words"""
     states: StateErrors

@@ -16,6 +16,7 @@ from clearloop.controllers.routine import (
     Sum,
     call,
     formulas,
+    fresh_variable,
     limited,
     targets,
 )
@@ -136,11 +137,7 @@ class Variation:
 
     def fresh(self, name: str) -> Variable:
         """Return a variable whose name is not used yet."""
-        unique, number = name, 2
-        while unique in self._taken:
-            unique, number = f"{name}_{number}", number + 1
-        self._taken.add(unique)
-        return Variable(unique)
+        return fresh_variable(name, self._taken)
 
     def input(self, name: str, unit: str, words: str, default: float = 0.0, *, low: float = 0.0) -> Variable:
         """Add an input to the block.

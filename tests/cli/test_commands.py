@@ -201,7 +201,9 @@ def test_a_controller_of_a_run_goes_by_its_number(
     run: Run, published: Path, tmp_path: Path, command: str
 ) -> None:
     directory = RunDirectory(tmp_path / "run")
-    directory.begin(CARTPOLE, make_batch(CARTPOLE, rng=np.random.default_rng(0), size=10), {"command": "model"})
+    directory.begin(
+        CARTPOLE, make_batch(CARTPOLE, rng=np.random.default_rng(0), size=10), {"command": "model"}
+    )
     file = directory.folder("controllers") / "003.json"
     file.write_bytes((published / "gprl.json").read_bytes())
     name, *options = command.split()

@@ -182,7 +182,7 @@ ERRORS = {
     "init drone.csv --dt nan": "--dt nan: expected a number of seconds above 0",
     "init lab.csv --state operator": "lab.csv: column 'operator' holds text, not numbers",
     "init still.csv": "still.csv: cannot tell which column is the action: give --action COLUMN",
-    "init still.csv --action u --setpoint level=1": "column 'u' never changes: the log cannot tell",
+    "init still.csv --action u --setpoint level=1": "column 'u' never changes: the log does not show",
     "init timeless.csv": "no column tells the time: give the seconds between two rows as --dt",
     "init timeless.csv --dt 1": "the goal is not known: give --setpoint level=VALUE",
     "init summed.csv --dt 1 --setpoint level=2 --integral level": "the log already has 'level_sum'",

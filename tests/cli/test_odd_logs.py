@@ -71,10 +71,14 @@ SAMPLING: dict[str, tuple[list[Any], str, str]] = {
     "unsaid milliseconds": (
         [1000 * t for t in range(8)],
         "",
-        "rows are 1000 s apart, and more than 5 s is a gap",
+        "rows are 1000 s apart, but [sampling] counts more than 5 s as a gap",
     ),
-    "far apart": ([10 * t for t in range(8)], "", "rows are 10 s apart, and more than 5 s is a gap"),
-    "coarse clock": ([t // 4 for t in range(8)], "", "the clock is too coarse to resample by"),
+    "far apart": (
+        [10 * t for t in range(8)],
+        "",
+        "rows are 10 s apart, but [sampling] counts more than 5 s as a gap",
+    ),
+    "coarse clock": ([t // 4 for t in range(8)], "", "the clock is too coarse for resampling"),
     "unit": (
         list(range(8)),
         'time_unit = "days"',

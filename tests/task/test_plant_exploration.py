@@ -33,7 +33,11 @@ def test_without_a_law_there_is_nothing() -> None:
     [
         ({"burner": "wisch"}, WHERE, "[exploration] law.burner: unknown name 'wisch' at column 1; did you"),
         ({"burner": "wish[t-1]"}, WHERE, "[exploration] law.burner: 'wish[t-1]': only the present is"),
-        ({"burner": "burner"}, {}, "[exploration] law.burner: 'burner' is being chosen; it can be read from"),
+        (
+            {"burner": "burner"},
+            {},
+            "[exploration] law.burner: 'burner' is being chosen; read a past value, such as burner[t-1]",
+        ),
         ({"burner": "a"}, {"a": "2*a"}, "[exploration] where.a: unknown name 'a' at column 3"),
         ({"burner": "a"}, {"a": "b", "b": 1.0}, "[exploration] where.a: unknown name 'b' at column 1"),
         ({"burner": "1"}, {"room": 2.0}, "[exploration] where: the name 'room' is taken already"),

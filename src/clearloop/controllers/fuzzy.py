@@ -14,7 +14,7 @@ from clearloop.controllers.views import TIMES, DrawnRule, Note, Part, variable_w
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Expression, Number, Variable, to_latex
 from clearloop.expression.nodes import READ_LIMIT
-from clearloop.expression.pieces import Piece, Pieces, aligned
+from clearloop.expression.pieces import Piece, Pieces, aligned, latex_number
 from clearloop.kernels.layout import FUZZY
 from clearloop.numbers import number, quantity, signed
 from clearloop.programs import Features
@@ -145,7 +145,7 @@ class Fuzzy(Controller):
             yield from _latex_table(base)
             mean = "\\frac{\\sum_i m_i o_i}{\\sum_i m_i}"
             fit = "\\exp\\left(-\\frac{(s_j - c_{ij})^2}{2 w_{ij}^2}\\right)"
-            driven = f"{_number(base.scale)} \\tanh\\left({_number(base.alpha)} {mean}\\right)"
+            driven = f"{latex_number(base.scale)} \\tanh\\left({latex_number(base.alpha)} {mean}\\right)"
             yield aligned([(to_latex(Variable(action)), driven), ("m_i", f"\\prod_j {fit}")])
 
     def parts(self, action: str) -> Iterator[Part]:
@@ -245,13 +245,9 @@ def _latex_table(base: RuleBase) -> Iterator[str]:
         cells = []
         for text in states:
             m = rule.premise.get(text)
-            cells.append(f"${_number(m.center)} \\pm {_number(m.width)}$" if m else "")
-        yield f"  {place} & {' & '.join(cells)} & ${_number(rule.then)}$ \\\\"
+            cells.append(f"${latex_number(m.center)} \\pm {latex_number(m.width)}$" if m else "")
+        yield f"  {place} & {' & '.join(cells)} & ${latex_number(rule.then)}$ \\\\"
     yield "  \\bottomrule\n\\end{tabular}"
-
-
-def _number(value: float) -> str:
-    return to_latex(Number(value))
 
 
 # The controller with fewer rules and premises.

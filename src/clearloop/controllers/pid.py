@@ -14,7 +14,7 @@ from clearloop.controllers.routine import Ring, Scope, Store, Sum, call, differe
 from clearloop.controllers.views import FeedbackLoop, Note, Part, Summand
 from clearloop.errors import ClearloopError, quoted
 from clearloop.expression import Expression, Number, Variable, to_latex
-from clearloop.expression.pieces import Piece, Pieces, aligned
+from clearloop.expression.pieces import Piece, Pieces, aligned, latex_number
 from clearloop.kernels import layout
 from clearloop.numbers import quantity, signed
 from clearloop.programs import Features
@@ -190,10 +190,10 @@ class PID(Controller):
             for loop in output.loops:
                 index = to_latex(read_variable(loop.input))
                 errors[f"e_{{{index}}}"] = f"{to_latex(Variable(_state(loop), 'setpoint'))} - {index}"
-                weight = "" if loop.weight == 1 else _number(loop.weight)
+                weight = "" if loop.weight == 1 else latex_number(loop.weight)
                 sums.append(f"{weight} \\left({_latex(loop, index)}\\right)".strip())
-            driven = f"{_number(output.scale)} \\left({' + '.join(sums)}\\right)"
-            bias = f"{_number(output.bias)} + " if output.bias else ""
+            driven = f"{latex_number(output.scale)} \\left({' + '.join(sums)}\\right)"
+            bias = f"{latex_number(output.bias)} + " if output.bias else ""
             rows.append((to_latex(Variable(action)), f"{bias}{driven}".replace("+ -", "- ")))
         yield aligned(rows)
         yield aligned(errors.items())
@@ -322,12 +322,8 @@ def _latex(loop: Loop, index: str) -> str:
         (loop.ki, f"\\sum_{{k=0}}^{{{loop.window - 1}}} e_{{{index}, t-k}}"),
         (loop.kd, f"\\left({error} - e_{{{index}, t-1}}\\right)"),
     ]
-    text = " + ".join(f"{_number(gain)} \\, {what}" for gain, what in terms if gain)
+    text = " + ".join(f"{latex_number(gain)} \\, {what}" for gain, what in terms if gain)
     return text.replace("+ -", "- ") or "0"
-
-
-def _number(value: float) -> str:
-    return to_latex(Number(value))
 
 
 def _fewer(output: Loops) -> Iterator[tuple[Loops, str]]:

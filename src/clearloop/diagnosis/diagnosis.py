@@ -12,6 +12,7 @@ from clearloop.data.log import usual_setpoints
 from clearloop.diagnosis.linearisation import Linearisation, linearise
 from clearloop.diagnosis.response import StepResponse, step_responses
 from clearloop.diagnosis.robustness import Coverage, Region, Robustness, StartMap, cover, disturb, map_starts
+from clearloop.evaluation.rollouts import place_name
 from clearloop.plants.scenarios import Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -48,7 +49,7 @@ class Diagnosis:
     @property
     def place(self) -> str:
         """The word for people: `plant` or `model`."""
-        return "plant" if self.on == "system" else self.on
+        return place_name(self.on)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as JSON values, with null for what is not known."""

@@ -35,6 +35,11 @@ def standard_error_of(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
+def place_name(on: str) -> str:
+    """Return the word for people of what a controller ran on: files call the plant `system`."""
+    return "plant" if on == "system" else on
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """The scores of one controller from N starts, on the plant or on M members of a surrogate."""
@@ -51,7 +56,7 @@ class Evaluation:
     @property
     def place(self) -> str:
         """The name in texts of what it ran on: plant, model or batch."""
-        return "plant" if self.on == "system" else self.on
+        return place_name(self.on)
 
     @property
     def penalty(self) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clearloop.expression.nodes import OPERATIONS, Call, Expression, Variable
+from clearloop.expression.nodes import OPERATIONS, Call, Expression, Number, Variable
 from clearloop.expression.printing import to_latex, to_text, to_typst
 from clearloop.expression.summands import signed_summands
 
@@ -55,6 +55,11 @@ def equation(action: str, formula: Expression) -> Pieces:
     """Return the equation of an action: `force =`, then a piece for each summand with its sign."""
     (_, first), *others = signed_summands(formula, brackets=True)
     return (Piece.name(action), Piece.of(first), *(Piece.signed(minus, term) for minus, term in others))
+
+
+def latex_number(value: float) -> str:
+    """Return a number as LaTeX."""
+    return to_latex(Number(value))
 
 
 def aligned(rows: Iterable[tuple[str, str]]) -> str:

@@ -51,7 +51,7 @@ from clearloop.task import Task
 
 # The details of each controller, which are shown when it is opened.
 
-_SEED = 0  # of the noise; the same for all controllers
+NOISE_SEED = 0  # of the disturbed runs; the same for all controllers, in report and card
 
 Facts = list[tuple[str, str]]
 
@@ -75,7 +75,9 @@ def details(
         trusted: The rows of `trust.csv` by controller.
     """
     for entry, controller in zip(front.entries, controllers, strict=True):
-        found = diagnose(controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(_SEED))
+        found = diagnose(
+            controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(NOISE_SEED)
+        )
         yield {
             "controller": entry.controller,
             "method": entry.method,

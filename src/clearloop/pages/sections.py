@@ -34,6 +34,7 @@ from clearloop.numbers import (
     signed_estimate,
     true_minus,
 )
+from clearloop.pages.report import NOISE_SEED
 from clearloop.plants.scenarios import Scenarios
 from clearloop.registry import TARGETS
 from clearloop.runs import RunDirectory
@@ -136,8 +137,6 @@ def as_svg(figure: "Figure") -> str:
 
 # The controller that a card is about, with everything of its run that the card needs.
 
-_SEED = 0  # of the noise, as in the report
-
 
 @dataclass(frozen=True, eq=False)
 class Subject:
@@ -213,7 +212,7 @@ def examine(file: Path, run: RunDirectory) -> Subject:
         batch=batch,
         description=description,
         diagnosis=diagnose(
-            controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(_SEED)
+            controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(NOISE_SEED)
         ),
         promised=evaluate(
             controller, task, surrogate=surrogate, members=surrogate.judge_members, starts=scoring

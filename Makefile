@@ -1,5 +1,5 @@
 # make demo: learn and test on the built-in cart-pole. make test: everything that can fail, should.
-# Both work from a fresh clone: they make .venv and install what is needed.
+# Both work from a fresh clone: they make .venv and install what requirements/ names, version by version.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,32 +7,52 @@ ifeq ($(OS),Windows_NT)
   BIN := $(VENV)/Scripts
 endif
 READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Wheels only: a source package would fetch tools to build it that no file names.
+INSTALL := $(PIP) install --quiet --require-hashes --only-binary :all: --requirement
 
-.PHONY: demo test lint bench reproduce clean
+.PHONY: demo test lint bench reproduce lock clean
 
 demo: $(READY)
 	$(BIN)/clearloop demo --out runs/demo
 
-test: $(READY)
+test: $(READY_DEV)
 	$(BIN)/pytest -n auto --dist loadfile
 
-lint: $(READY)
+lint: $(READY_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)
+bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks
 
 reproduce: $(READY)
 	$(BIN)/python -m reproductions
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml requirements/demo.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(INSTALL) requirements/demo.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)
+
+$(READY_DEV): $(READY) requirements/dev.txt
+	$(INSTALL) requirements/dev.txt
+	@touch $(READY_DEV)
+
+# Renew the exact versions within the ranges of pyproject.toml. One file serves every Python and system.
+# uv has an environment of its own, so this works where the old versions cannot be installed.
+LOCK := $(VENV)/lock
+COMPILE := $(LOCK)/$(notdir $(BIN))/uv --no-config pip compile --quiet --upgrade --universal --python-version 3.11 \
+  --fork-strategy fewest --only-binary :all: --generate-hashes --no-annotate --custom-compile-command "make lock"
+
+lock:
+	$(PYTHON) -m venv $(LOCK)
+	$(LOCK)/$(notdir $(BIN))/python -m pip install --quiet --upgrade uv
+	$(COMPILE) pyproject.toml --group build --output-file requirements/demo.txt
+	$(COMPILE) pyproject.toml --group dev --constraints requirements/demo.txt --output-file requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) runs

@@ -8,6 +8,7 @@ from reproductions import (
     planted_laws,
     plants,
     population,
+    promises,
     published_controllers,
     table,
     trajectories,
@@ -22,6 +23,7 @@ NUMBERS = (
     fitted_q,
     plants,
     hardware,
+    promises,
 )
 FIGURES = (trajectories, population)
 

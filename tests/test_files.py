@@ -1,5 +1,9 @@
 """Files that appear whole or not at all, and names for them."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +57,45 @@ def _write_half(path: Path, error: BaseException) -> None:
     with whole_file(path) as file:
         file.write(b"half")
         raise error
+
+
+HALF = """
+import os, signal, sys
+from clearloop.files import whole_file
+with whole_file(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("half", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL) if sys.argv[2] == "dies" else sys.stdin.read()
+"""
+
+
+def _start_to_write(path: Path, then: str) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(
+        [sys.executable, "-c", HALF, path, then], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"half\n"
+    return process
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_what_a_killed_process_left_is_removed_and_what_another_one_writes_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "x [1].txt"
+    with _start_to_write(path, "dies") as dead:
+        assert dead.wait() == -signal.SIGKILL
+    with _start_to_write(path, "waits") as living:
+        assert len(list(tmp_path.iterdir())) == 1  # its own
+        other = tmp_path / ".x [1].txt.notes.partial"  # of somebody else
+        other.touch()
+        with whole_file(path) as file:
+            file.write(b"ours")
+        assert path.read_bytes() == b"ours"
+        assert sorted(tmp_path.iterdir()) == [tmp_path / f".x [1].txt.{living.pid}.partial", other, path]
+        living.communicate()
+        assert living.returncode == 0
+    assert path.read_bytes() == b"half"
+    assert sorted(tmp_path.iterdir()) == [other, path]
 
 
 @pytest.mark.parametrize("name", ["", ".", "gone/x", "folder"])

@@ -1,9 +1,12 @@
 """Files are written whole or not at all, and are read up to a size limit."""
 
+import errno
 import json
 import math
 import os
 import re
+import stat
+import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +34,8 @@ def file_name(text: str) -> str:
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name only when its whole content is on the disk.
 
+    The half-written files of processes that were killed while they wrote the same file are removed.
+
     Raises:
         ClearloopError: The file cannot be written. Nothing is left behind.
     """
@@ -38,6 +43,9 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         with partial.open("wb") as file:
+            with suppress(OSError):  # not every file system has locks, or lets its folders be listed
+                _lock(file)
+                _remove_abandoned(path, partial)
             yield file
             file.flush()
             os.fsync(file.fileno())  # or a power cut may leave the name without the content
@@ -47,6 +55,36 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):  # it has been renamed, or the folder did not exist
             partial.unlink()
+
+
+def _remove_abandoned(path: Path, own: Path) -> None:
+    """Remove the half-written files of dead processes; those of living ones are locked."""
+    name = re.compile(rf"{re.escape(f'.{path.name}.')}\d+\.partial")
+    for other in own.parent.iterdir():
+        if name.fullmatch(other.name) and other != own:
+            with suppress(OSError):  # it is locked, or just gone; Windows removes no file that is open
+                with other.open("r+b") as file:
+                    _lock(file)
+                other.unlink()
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file until it is closed or its process ends; an OSError if another process holds it."""
+    if sys.platform != "win32":
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        flock(file, LOCK_EX | LOCK_NB)
+
+
+def check_ends(path: Path) -> None:
+    """Check that reading a file cannot wait or go on for ever, as it can for a device or a pipe.
+
+    Raises:
+        OSError: It is a device or a pipe, or there is no such file.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder fails in the system's words
+        raise OSError(errno.EINVAL, "a device or a pipe may never end: copy its content to a file")
 
 
 def read_text(path: str | Path, largest: int) -> str:
@@ -60,6 +98,7 @@ def read_text(path: str | Path, largest: int) -> str:
         ClearloopError: The file cannot be read, is larger, or is not UTF-8.
     """
     try:
+        check_ends(Path(path))
         with Path(path).open("rb") as file:
             content = file.read(largest + 1)
     except (OSError, ValueError) as error:  # a NUL byte in a name is a ValueError

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from clearloop.controllers import save
@@ -63,3 +64,38 @@ def test_a_task_with_a_plant_makes_its_own_batch(run: Run, tmp_path: Path, publi
     assert done.code == 0
     assert "The task's plant made a batch with --seed 7: 10,000 transitions" in done.err.replace("\n", " ")
     assert 0.05 < float(done.out.split()[1]) < 0.5
+
+
+AIMED = """
+name = "aimed"
+dt = 1.0
+discount = 0.9
+horizon = 5
+[states]
+y = { setpoint = "wanted" }
+[actions]
+u = { limits = [0, 100] }
+[reward]
+expression = "-abs(y.error)"
+"""
+
+
+def test_a_log_with_setpoints_of_its_own_is_evaluated_at_their_median(run: Run, tmp_path: Path) -> None:
+    rows = pl.int_range(400, eager=True)
+    columns = {"y": 50 + (rows * 7) % 13, "u": (rows * 37) % 101, "wanted": 50 + 10 * (rows // 150)}
+    log = pl.DataFrame(columns)
+    controllers = tmp_path / "done" / "controllers"
+    controllers.mkdir(parents=True)
+    log.write_parquet(tmp_path / "done" / "batch.parquet")
+    (tmp_path / "aimed.toml").write_text(AIMED)
+    (controllers / "001.json").write_text(
+        '{"clearloop": 1, "kind": "equation", "outputs": {"u": "50 - 2*y"}}'
+    )
+    options = ["--task", str(tmp_path / "aimed.toml"), "--on", "batch", "--approximator", "trees"]
+    done = run("evaluate", "001", "--run", str(tmp_path / "done"), *options)
+    assert done.code == 0
+    assert "The estimate is for one setpoint, the median of the log: y = 60" in " ".join(done.err.split())
+    alone = run("evaluate", str(controllers / "001.json"), *options)
+    assert "has no [plant]" in alone.err
+    (tmp_path / "done" / "run.json").write_text("{}")
+    assert run("evaluate", str(controllers / "001.json"), *options).out == done.out

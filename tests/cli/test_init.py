@@ -11,6 +11,7 @@ from clearloop.data import Batch
 from clearloop.task import Task
 from tests.cli.conftest import Run
 from tests.cli.test_odd_logs import is_one_line
+from tests.data.process_logs import PI, Loop, aimed, startup, two_by_two
 
 
 @pytest.fixture
@@ -102,12 +103,12 @@ def test_names_units_and_siblings(run: Run, folder: Path) -> None:
     assert done.code == 0
     assert "Task   lab.toml: 4 states (1 computed), 2 actions, dt = 1 s" in done.out
     task = Task.load("lab.toml")
-    names = ("temperature_1", "temperature_2", "temperature_2_dot", "ambient")
-    assert (task.state_names, task.action_names) == (names, ("heater_1", "heater_2"))
+    names = ("Temperature_1", "Temperature_2", "Temperature_2_dot", "Ambient")
+    assert (task.state_names, task.action_names) == (names, ("Heater_1", "Heater_2"))
     assert task.dt == 1
-    assert task.setpoints == {"temperature_1": 23.0}
-    assert task.states["ambient"].external
-    assert task.states["temperature_2_dot"].unit == "degC/s"
+    assert task.setpoints == {"Temperature_1": 23.0}
+    assert task.states["Ambient"].external
+    assert task.states["Temperature_2_dot"].unit == "degC/s"
     assert task.action_limits.tolist() == [[0, 100], [0, 100]]
     batch = Batch.load("lab.csv", task)
     temperature, speed = batch.states[:, 1], batch.states[:, 2]
@@ -164,6 +165,36 @@ def test_questions_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert Task.load("drone.toml").state_names == ("angulo", "angulo_dot")
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_wrong_answer_is_asked_again_and_the_others_are_kept(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clearloop.cli.init._on_terminal", lambda: True)
+    # A column that is not there; then no goal, so that all is asked again with the answers as defaults.
+    answers = ["u_pc", "u_pct", "angulo_deg", "-", "angulo:fast", "angulo:0.1", "", "", "50", ""]
+    asked: list[str] = []
+
+    def prompt(question: str, default: str, show_default: bool) -> str:  # noqa: ARG001
+        asked.append(question)
+        return answers[len(asked) - 1] or default
+
+    monkeypatch.setattr("typer.prompt", prompt)
+    done = run("init", "drone.csv")
+    assert (done.code, len(asked)) == (0, len(answers))
+    said = " ".join(done.out.split())
+    assert "no column 'u_pc'; did you mean 'u_pct'?" in said
+    assert "--velocity angulo:fast: expected STATE, or STATE:SECONDS" in said
+    assert "the goal is not known: give --setpoint angulo=VALUE" in said
+    assert asked[6:8] == [
+        "Actions that the controller sets (columns, with ; between them) [u_pct]",
+        "States that are measured (columns, with ; between them) [angulo_deg]",
+    ]
+    assert asked[-1].endswith(" [angulo:0.1]")
+    task = Task.load("drone.toml")
+    assert task.setpoints == {"angulo": 50.0}
+    assert "angulo_dot" in task.state_names
+
+
 ERRORS = {
     "init none.csv": "none.csv: cannot be read",
     "init drone.csv --out x.txt": "--out x.txt: expected a name that ends in .toml",
@@ -177,7 +208,7 @@ ERRORS = {
     "init drone.csv --velocity angulo:fast": "--velocity angulo:fast: expected STATE, or STATE:SECONDS",
     "init drone.csv --limits u=5": "--limits u=5: expected ACTION=LOW,HIGH",
     "init drone.csv --limits u=5,1": "--limits u=5,1: expected ACTION=LOW,HIGH",
-    "init drone.csv --limits w=0,1": "no column 'w'; the columns are: 'u_pct'",
+    "init drone.csv --limits w=0,1": "no column 'w'; the columns are: 'tempo_ms', ",
     "init drone.csv --dt 0": "--dt 0: expected a number of seconds above 0",
     "init drone.csv --dt nan": "--dt nan: expected a number of seconds above 0",
     "init lab.csv --state operator": "lab.csv: column 'operator' holds text, not numbers",
@@ -222,3 +253,77 @@ def test_an_environment_becomes_a_task(run: Run) -> None:
     frame = pl.read_parquet("pole.parquet")
     assert set(frame["action_0"].drop_nulls()) == {0.0, 1.0}
     assert frame["terminal"].sum() >= 3
+
+
+def drafted(run: Run, name: str, frame: pl.DataFrame, *options: str) -> Task:
+    frame.write_csv(f"{name}.csv")
+    done = run("init", f"{name}.csv", *options)
+    assert (done.code, done.err) == (0, "")
+    return Task.load(f"{name}.toml")
+
+
+HEADERS = [
+    ("Time (min)", 60.0, "yref"), ("t_h", 3600.0, "SP"), ("Zeit [Stunden]", 3600.0, "y_soll"),
+    ("minutes", 60.0, "referencia"), ("Time (hr)", 3600.0, "Set Point"), ("tempo_ms", 0.001, "sp_y"),
+    ("elapsed", 1.0, "ySP"), ("t", 1.0, "r"), ("t", 1.0, "ref"),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("time", "dt", "setpoint"), HEADERS)
+def test_a_closed_loop_is_drafted_without_a_word(run: Run, time: str, dt: float, setpoint: str) -> None:
+    frame = aimed(PI, rows=1500, hold=(80, 160), span=(40, 70))(np.random.default_rng(0))
+    frame = frame.rename({"aim": setpoint, "u": "Tc"}).with_columns(pl.int_range(1500).alias(time))
+    task = drafted(run, "loop", frame)
+    assert (task.state_names, task.action_names) == (("y",), ("Tc",))
+    assert task.setpoints == {"y": setpoint}
+    assert task.dt == dt
+
+
+@pytest.mark.usefixtures("folder")
+def test_columns_without_a_setpoint_are_actions(run: Run) -> None:
+    rng = np.random.default_rng(0)
+    frame = two_by_two(rng).with_columns(t=pl.int_range(3000))
+    names = {"y1": "T1", "y2": "T2", "u1": "Q1", "u2": "Q2", "aim1": "SP1", "aim2": "SP2"}
+    task = drafted(run, "two", frame.rename(names))
+    assert (task.state_names, task.action_names) == (("T1", "T2"), ("Q1", "Q2"))
+    assert task.setpoints == {"T1": "SP1", "T2": "SP2"}
+    named = frame.rename(names | {"u1": "alpha", "u2": "beta"}).drop("SP1", "SP2")
+    limits = ["--limits", "alpha=0,100", "--limits", "beta=0,100", "--setpoint", "T1=45"]
+    assert drafted(run, "named", named, *limits).action_names == ("alpha", "beta")
+
+
+@pytest.mark.usefixtures("folder")
+def test_limits_come_from_the_body_of_the_log(run: Run) -> None:
+    frame = startup(np.random.default_rng(0)).with_columns(t=pl.int_range(3000))
+    low, high = drafted(run, "started", frame).action_limits[0]
+    rest = frame["u"][2:]
+    assert low <= rest.min() < low + 10
+    assert high - 10 < rest.max() <= high
+    done = run("data", "check", "started.csv", "--task", "started.toml")
+    assert "single rows, such as those of a startup" in " ".join(done.out.split())
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_draft_looks_as_far_ahead_as_the_loop_needs(run: Run) -> None:
+    slow = Loop(gain=0.9, lag=120, kp=1.0, ki=0.01, noise=0.05)
+    frame = aimed(slow, rows=9000, hold=(600, 900), span=(40, 70))(np.random.default_rng(0))
+    task = drafted(run, "slow", frame.with_columns(t=pl.int_range(9000)))
+    assert 200 <= task.horizon <= 500
+    assert task.discount**task.horizon == pytest.approx(0.05, rel=0.1)
+    assert task.state_names == ("y",)  # nothing disturbs it
+    disturbed = Loop(gain=0.9, lag=120, kp=1.0, ki=0.01, noise=0.05, drift=0.3)
+    frame = aimed(disturbed, rows=9000, hold=(600, 900), span=(40, 70))(np.random.default_rng(0))
+    assert drafted(run, "load", frame.with_columns(t=pl.int_range(9000))).state_names == ("y", "y_sum")
+    assert "because the log shows disturbances" in Path("load.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_quiet_log_gets_a_larger_weight_of_changes(run: Run) -> None:
+    weights = []
+    for kd in (0.0, 60.0):
+        loop = Loop(gain=0.9, lag=40, kp=2.0, ki=0.05, kd=kd, noise=0.1)
+        frame = aimed(loop, rows=3000, hold=(150, 300), span=(40, 70))(np.random.default_rng(0))
+        task = drafted(run, f"kd{kd:.0f}", frame.with_columns(t=pl.int_range(3000)))
+        weights.append(next(term.weight for term in task.reward.terms if term.kind == "rate"))
+    assert weights[0] > 3 * weights[1] >= 0.3

@@ -25,7 +25,7 @@ from tests.runs.guessing import PUSHER, make_quick
 QUICK = ("--method", "guess", "--budget", "4e5")
 COLUMNS = (
     "controller,method,complexity,penalty_model,penalty_model_se,penalty_system,penalty_system_se,"
-    "failures_system,formula"
+    "failures_system,formula,penalty_low,penalty_high,penalty_disturbed"
 )
 
 
@@ -107,8 +107,8 @@ def test_what_a_run_leaves(asked: Path) -> None:
     assert [row["controller"] for row in rows] == ["001", "002"]
     timing = table(asked / "timing.csv")
     phases = [f"{row['phase']} {row['method']}" for row in timing]
-    assert phases == ["batch ", "surrogate ", "search guess", "judgement guess"]
-    assert int(timing[2]["steps"]) >= 400_000
+    assert phases == ["batch ", "surrogate ", "replays ", "search guess", "judgement guess"]
+    assert int(timing[3]["steps"]) >= 400_000
     progress = table(asked / "progress.csv")
     best = [float(row["best"]) for row in progress]
     assert best == sorted(best, reverse=True)
@@ -127,12 +127,14 @@ def test_the_same_seed_gives_the_same_bytes(run: Run, asked: Path, monkeypatch: 
 
 def test_what_it_says(run: Run, here: Path) -> None:  # noqa: ARG001
     done = run("learn", "pusher.toml", *QUICK)
-    batch, surrogate, search, blank, headline, *_ = done.out.splitlines()
+    lines = done.out.splitlines()
+    blank = lines.index("")
+    batch, surrogate, *replays, search = lines[:blank]
+    assert " ".join(replays).startswith("Replays    the models repeat the log with its own actions")
     assert re.fullmatch(r"Batch      600 transitions in \d+ episodes, .* failing", batch)
     assert surrogate == "Surrogate  3 models of the plant: good"
     assert re.fullmatch(r"Search     guess: 2 controllers, 4\d\d,\d\d\d model steps, \d+:\d\d", search)
-    assert blank == ""
-    assert headline.startswith("The best controller, 002, costs ")
+    assert lines[blank + 1].startswith("The best controller, 002, costs ")
     assert max(map(len, done.out.splitlines())) <= 80
     assert done.out.endswith(run("show", "runs/pusher").out)  # its usual place
     document = json.loads(run("learn", "pusher.toml", "--resume", "--json").out)

@@ -10,6 +10,7 @@ import pytest
 
 from clearloop.cli import learn
 from clearloop.data import Batch
+from clearloop.errors import ClearloopError
 from clearloop.surrogate import Surrogate, Track
 from clearloop.task import Task
 from tests.cli.conftest import Done, Run
@@ -82,6 +83,23 @@ def test_force_goes_on_and_says_so(run: Run) -> None:
     (doubt,) = json.loads(Path("run/run.json").read_text())["doubts"]
     assert doubt["code"] == "determined-action"
     assert json.loads(run("show", "run", "--json").out)["doubts"] == [doubt]
+
+
+@pytest.mark.usefixtures("here")
+def test_doubts_are_noted_with_the_first_file_of_a_forced_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed right after it has begun, and continued, must not forget them."""
+
+    def die(*_: object) -> None:
+        raise ClearloopError("no further")
+
+    write_log("law.csv", lambda place, speed: -0.1 * place - 0.2 * speed)
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "save", die)
+        assert run("learn", "pusher.toml", "--data", "law.csv", *QUICK, "--force", "--out", "run").code == 2
+    (doubt,) = json.loads(Path("run/run.json").read_text())["doubts"]
+    assert doubt["code"] == "determined-action"
 
 
 @pytest.mark.usefixtures("here")

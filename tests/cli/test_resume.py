@@ -73,10 +73,19 @@ def progress(run: Path) -> list[str]:
     return [row.rpartition(",")[0] for row in (run / "progress.csv").read_text().splitlines()]
 
 
+def timing(run: Path) -> list[tuple[str, ...]]:
+    """Without the seconds."""
+    rows = [row.split(",") for row in (run / "timing.csv").read_text().splitlines()]
+    return [(phase, method, steps) for phase, method, _, steps in rows]
+
+
 @pytest.mark.parametrize(
     "place",
     [
         "batch.parquet:1",  # before anything was learned
+        "timing.csv:1",  # before it was noted how long the batch took
+        "timing.csv:3",  # and how long the first search
+        "progress.csv:3",
         "guess.safetensors:3",
         "gprl.safetensors:2",
         "front.csv:1",  # when all was found, and not all written
@@ -95,6 +104,7 @@ def test_killed_and_resumed_is_as_if_nothing_had_happened(
     assert resumed.code == 0, resumed.err
     assert outcome(Path("run")) == outcome(whole)
     assert progress(Path("run")) == progress(whole)
+    assert timing(Path("run")) == timing(whole)
     said = (whole.parent / "said").read_text().replace(str(whole), "run")
     assert resumed.out.partition("\n\n")[2] == said.partition("\n\n")[2]
     now, then = (json.loads((path / "run.json").read_text()) for path in (Path("run"), whole))

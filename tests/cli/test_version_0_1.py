@@ -71,5 +71,12 @@ def test_the_interrupted_run_is_resumed(kept: Path, run: Run, monkeypatch: pytes
     done = run("learn", "cartpole", "--out", "interrupted", "--resume")
     assert done.code == 0, done.err
     assert json.loads((kept / "interrupted" / "run.json").read_text())["status"] == "finished"
-    for name in ("front.csv", "controllers/002.json", "controllers/007.json"):
+    for name in ("controllers/002.json", "controllers/007.json"):
         assert (kept / "interrupted" / name).read_bytes() == (kept / "finished" / name).read_bytes()
+    new, old = (
+        (kept / folder / "front.csv").read_text().splitlines() for folder in ("interrupted", "finished")
+    )
+    commas = old[0].count(",")
+    later = new[0].split(",")[commas + 1 :]
+    assert later == ["penalty_low", "penalty_high", "penalty_disturbed"]  # stand at the end
+    assert [row.rsplit(",", len(later))[0] for row in new] == old

@@ -79,12 +79,44 @@ def test_a_parquet_file_of_many_rows(tmp_path: Path) -> None:
     assert read(tmp_path / "log.parquet").shape == (50, 2)
 
 
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_csv_file_of_many_tiny_cells(tmp_path: Path, encoding: str, separator: str) -> None:
+    header = separator.join(["a°", '"b c"', "d", "e"])
+    row = "\n" + separator.join("1234")
+    (tmp_path / "log.csv").write_text(header + 26 * row + "\n", encoding=encoding)
+    with pytest.raises(ClearloopError, match=r"log.csv: holds 26 rows of 4 columns, more than the 100 cells"):
+        read(tmp_path / "log.csv")
+    (tmp_path / "log.csv").write_text(header + 25 * row + "\n", encoding=encoding)
+    assert read(tmp_path / "log.csv").shape == (25, 4)
+
+
+@pytest.mark.usefixtures("few")
+def test_short_lines_of_a_csv_file_count_as_whole_rows(tmp_path: Path) -> None:
+    """The reader fills them up: a line of two bytes takes as much memory as the header is wide."""
+    (tmp_path / "log.csv").write_text("a,b,c,d,e,f,g,h,i,j\n" + "1\n" * 11)
+    with pytest.raises(
+        ClearloopError, match=r"log.csv: holds 11 rows of 10 columns, more than the 100 cells"
+    ):
+        read(tmp_path / "log.csv")
+
+
+@pytest.mark.usefixtures("few")
+def test_lines_that_end_as_on_old_machines_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes(b"a,b\r" + b"1,2\r" * 51)
+    with pytest.raises(ClearloopError, match=r"log.csv: holds 51 rows of 2 columns"):
+        read(tmp_path / "log.csv")
+
+
 def test_devices_and_pipes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     for device in ("zero", "urandom"):
         (tmp_path / f"{device}.csv").symlink_to(f"/dev/{device}")
     for path in sorted(tmp_path.iterdir()):
-        with pytest.raises(ClearloopError, match=f"{path.name}: is a device or a pipe, which may never end"):
+        with pytest.raises(
+            ClearloopError, match=f"{path.name}: cannot be read: a device or a pipe may never end"
+        ):
             read(path)
 
 

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from clearloop.arrays import Floats
 from clearloop.controllers import Equation, Linear
 from clearloop.controllers.pid import PID, Loop, Loops
-from clearloop.diagnosis.linearisation import Linearisation, linearise
+from clearloop.diagnosis.linearisation import Linearisation, closed_loop, is_stable, linearise
 from clearloop.methods.lqr import LQR, design
 from clearloop.plants.exploration import make_batch
 from tests.controllers.kinds import CARTPOLE, KINDS
@@ -142,9 +142,37 @@ def test_the_window_of_a_pid_is_part_of_the_loop() -> None:
     np.testing.assert_allclose(eigenvalues(result), sorted(np.abs(roots[roots.imag >= 0]))[::-1], atol=1e-7)
 
 
-def test_a_window_beyond_reason_is_left_out() -> None:
-    pid = PID(outputs={"u": Loops(loops=(Loop(input="y", kp=3.0, ki=0.5, window=5_000),))})
-    assert linearise(pid, FIRST_ORDER, spread=np.ones(1)) is None
+@pytest.mark.parametrize("gain", [0.5, 40.0])
+def test_a_long_window_is_as_stable_as_its_eigenvalues_say(gain: float) -> None:
+    """The loop with 1,100 steps has eigenvalues, the one with 5,000 does not; both are PI in effect."""
+    stable = []
+    for window in (1_100, 5_000):
+        pid = PID(outputs={"u": Loops(loops=(Loop(input="y", kp=3.0, ki=gain, window=window),))})
+        result = found(linearise(pid, FIRST_ORDER, spread=np.ones(1)))
+        assert bool(result.modes) is (window == 1_100)
+        stable.append(result.stable)
+    assert stable == [gain < 1] * 2
+
+
+def test_the_count_of_turns_tells_what_eigenvalues_tell() -> None:
+    rng = np.random.default_rng(5)
+    told = []
+    for _ in range(60):
+        moves, law = rng.normal(0, 0.45, (2, 3, 3)), rng.normal(0, 0.45, (1, 3, 3))
+        law[:, 0, 2:] = 0.0
+        largest = np.abs(np.linalg.eigvals(closed_loop(moves, law))).max()
+        told.append(largest < 1)
+        assert is_stable(moves, law) is bool(largest < 1)
+    assert 5 < sum(told) < 55
+
+
+def test_a_law_with_more_memory_than_can_be_examined_is_left_out() -> None:
+    law = Linear(gains={"u": {"y": -1.0, "y[t-900]": -0.1, "u[t-900]": 0.1}})
+    assert linearise(law, FIRST_ORDER, spread=np.ones(1)) is not None
+    task = make_task(5)
+    long = Linear(gains={"u0": {"x0": -1.0, "x0[t-999]": -0.1}})
+    model = make_model(task, np.eye(5) * 0.5, np.ones((5, 1)))
+    assert linearise(long, task, spread=np.ones(5), surrogate=model) is None
 
 
 @settings(max_examples=30, deadline=None)

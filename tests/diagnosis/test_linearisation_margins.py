@@ -9,15 +9,13 @@ from clearloop.arrays import Floats
 from clearloop.controllers import Equation, Linear
 from clearloop.diagnosis.linearisation import (
     Linearisation,
-    Margin,
-    _bearing,
     closed_loop,
     delayed,
-    find_margins,
     lengthened,
     linearise,
     loop_gains,
 )
+from clearloop.diagnosis.margins import Margin, _bearing, find_margins
 from clearloop.methods.linear_model import identify
 from tests.methods.linear_plants import make_log, make_task
 from tests.methods.test_lqr import U, V

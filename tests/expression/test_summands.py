@@ -73,6 +73,10 @@ def test_terms_add_up_to_the_formula(formula: Expression) -> None:
         ("2*(3*x - y) + 4", ["6*x", "-2*y", "8/2"]),
         ("-(x + tanh(y))/4", ["-0.25*x", "-0.25*tanh(y)"]),
         ("x*y*2 - 0*x", ["2*(x*y)"]),
+        ("(x + y)/-4", ["-0.25*x", "-0.25*y"]),
+        ("(x + y)/0.00015", ["6666.666666666667*x", "6666.666666666667*y"]),
+        ("(x + y)/0.0001", ["(x + y)/0.0001"]),  # a tiny divisor stays one
+        ("(x + y)/-5e-05", ["(x + y)/-5e-05"]),
     ],
 )
 def test_constants_are_multiplied_out(formula: str, terms: list[str]) -> None:

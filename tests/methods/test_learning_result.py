@@ -49,7 +49,7 @@ def test_the_front_has_the_columns_of_the_file() -> None:
     front = judged(GOOD, POOR).front
     assert front.columns == [
         "controller", "method", "complexity", "penalty_model", "penalty_model_se", "penalty_system",
-        "penalty_system_se", "failures_system", "formula",
+        "penalty_system_se", "failures_system", "formula", "penalty_low", "penalty_high", "penalty_disturbed",
     ]  # fmt: skip
     assert front["controller"].to_list() == ["001", "002"]
     assert front["penalty_system"].to_list() == [None, None]

@@ -40,7 +40,7 @@ def _logged(u: Floats, v: Floats, noise: float = 0.0) -> tuple[Task, Batch]:
 def test_noise_moves_gains_no_more_than_their_standard_errors_say() -> None:
     model = identify(*_logged(U, V, noise=0.1))
     np.testing.assert_allclose(model.residual, 0.1, rtol=0.15)
-    away = np.abs(model.gains - np.hstack([U, V])) / (model.residual[:, None] * model.spread)
+    away = np.abs(model.gains - np.hstack([U, V])) / model.errors
     assert 0.1 < away.max() < 4
 
 
@@ -48,10 +48,9 @@ def test_a_plant_rests_where_its_wanted_states_are_at_their_setpoints() -> None:
     task = make_task(2, states={"x0": {"setpoint": 0.3}, "x1": {}})
     u, v, c = U, V, 0.05
     model = identify(task, make_log(task, u, v, constant=c))
-    deviations, actions = model.rest(np.array([True, False]))
-    place = deviations + np.array([0.3, 0])
+    place, actions = model.rest(np.array([True, False]))
     np.testing.assert_allclose(place, u @ place + v @ actions + c, atol=1e-9)
-    assert abs(deviations[0]) < 1e-5
+    assert abs(place[0] - 0.3) < 1e-5
     assert abs(actions[0]) > 0.01
 
 
@@ -59,8 +58,8 @@ def test_a_symmetric_plant_rests_at_zero() -> None:
     task = make_task(2, symmetric=True)
     model = identify(task, make_log(task, U, V, noise=0.1))
     assert (model.constant == 0).all()
-    deviations, actions = model.rest(np.array([True, False]))
-    assert (deviations == 0).all()
+    place, actions = model.rest(np.array([True, False]))
+    assert (place == 0).all()
     assert (actions == 0).all()
 
 

@@ -132,7 +132,7 @@ def test_a_state_that_no_action_moves_is_named_if_it_does_not_rest(noise: float)
 
 
 def test_weights_that_leave_a_state_alone_are_refused() -> None:
-    with pytest.raises(ClearloopError, match=r"lqr: (no gains|with these weights)"):
+    with pytest.raises(ClearloopError, match=r"lqr: (there are no gains|with these weights)"):
         designed(np.diag([1.0, 0.5]), np.array([[0.1], [1.0]]), LQR(q={"x0": 0.0, "x1": 0.0}))
 
 

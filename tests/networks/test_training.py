@@ -106,7 +106,7 @@ def test_every_network_is_another() -> None:
 def test_each_network_sees_each_row_at_most_once_in_an_order_of_its_own() -> None:
     from clearloop.networks.descent import minibatches
 
-    order = minibatches(np.random.default_rng(0), (2, 3), 100, 32)
+    order = minibatches(np.random.default_rng(0), (2, 3), np.arange(100)[None], 32)
     assert order.shape == (3, 2, 3, 32)  # four of the hundred rows fill no batch
     orders = np.moveaxis(order, 0, 2).reshape(6, 96)
     assert all(np.unique(rows).size == 96 for rows in orders)

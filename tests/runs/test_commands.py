@@ -32,7 +32,7 @@ def test_demo_compares_promises_with_the_plant(demo: tuple[Path, str]) -> None:
     out, said = demo
     lines = said.splitlines()
     assert lines[0].startswith("Batch      10,000 transitions in 783 episodes")
-    assert lines[1] == "Surrogate  8 models of the plant: good"
+    assert lines[1] == "Surrogate  10 models of the plant: good"
     assert "Published  GPRL equation 2.90, PID 3.00, LQR 3.12 on the plant" in lines
     (title,) = (number for number, line in enumerate(lines) if line.startswith("no.  complexity"))
     assert lines[title + 1].startswith("001 ")
@@ -50,7 +50,7 @@ def test_demo_leaves_a_run(demo: tuple[Path, str]) -> None:
     assert description["status"] == "finished"
     assert description["asked"]["command"] == "demo"
     assert json.loads((out / "quality.json").read_text())["verdict"] == "good"
-    assert Surrogate.load(out / "surrogate", task).members == 8
+    assert Surrogate.load(out / "surrogate", task).members == 10
     for name in ("model.png", "trajectories.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
     shown = clearloop("show", out)
@@ -73,7 +73,7 @@ def test_simulate_on_the_model_shows_every_member(demo: tuple[Path, str]) -> Non
     result = clearloop("simulate", *ON_THE_MODEL, out, "--steps", "5")
     header, *rows = result.stdout.splitlines()
     assert header.startswith("member,step,time,theta")
-    assert len(rows) == 8 * 6
+    assert len(rows) == 10 * 6
 
 
 def test_model_from_a_users_log(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from clearloop.networks import Network
-from clearloop.surrogate.fitting import difference_lags, of_states
+from clearloop.surrogate.dynamics import difference_lags
 from clearloop.task import Task
 
 TASK = Task.from_toml("""
@@ -37,4 +37,4 @@ def test_the_network_that_is_kept_sees_the_states() -> None:
     rng = np.random.default_rng(0)
     network = Network((rng.normal(size=(4, 9)), rng.normal(size=(1, 4))), (rng.normal(size=4), np.zeros(1)))
     windows, lags = rng.normal(size=(20, 9)), difference_lags(TASK)
-    np.testing.assert_allclose(of_states(network, lags)(windows), network(windows @ lags.T), atol=1e-12)
+    np.testing.assert_allclose(network.seeing(lags)(windows), network(windows @ lags.T), atol=1e-12)

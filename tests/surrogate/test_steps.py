@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearloop.data import Batch
-from clearloop.surrogate.fitting import choose_examples
+from clearloop.surrogate.dynamics import choose_examples
 from clearloop.surrogate.steps import FEWEST_FAILURES, Lesson, Steps, find_alterations
 
 from .models import CARTPOLE, CARTPOLE_BY_COLUMN, QUICK, QUICK_PUBLISHED
@@ -131,7 +131,7 @@ def test_failing_steps_teach_only_the_states_that_they_do_not_alter(
 ) -> None:
     lesson = Lesson.of(CARTPOLE, cartpole_batch, QUICK, seed=0)
     steps = lesson.training if failing else lesson.training[~lesson.training.failing]
-    window, changes = choose_examples(lesson.training, np.array(states), lesson.failure.altered)
+    window, changes, _ = choose_examples(lesson.training, np.array(states), lesson.failure.altered)
     assert np.array_equal(window, steps.window)
     assert np.array_equal(changes[:, :, 0].T, steps.change[:, states])
 

@@ -58,7 +58,7 @@ def test_where_nothing_is_to_be_predicted_there_is_no_model() -> None:
 
 
 def test_tracks_of_the_design() -> None:
-    assert (BEST.search, BEST.judge, PUBLISHED.members) == (5, 3, 1)
+    assert (BEST.search, BEST.judge, PUBLISHED.members) == (5, 5, 1)
     assert BEST.training.hidden == PUBLISHED.training.hidden == (10, 10, 10)
     with pytest.raises(ClearloopError, match="at least 1 member"):
         Track(search=0)

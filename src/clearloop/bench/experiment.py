@@ -21,6 +21,7 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation
 from clearloop.files import read_json, whole_file
 from clearloop.methods import Point, learn
+from clearloop.methods.learning import repeat_log
 from clearloop.methods.method import find_method
 from clearloop.plants.exploration import make_batch
 from clearloop.runs import RunDirectory
@@ -66,7 +67,8 @@ def prepare(work: Work) -> Parcel:
     """Make a batch and learn its model, as `clearloop learn --seed` does."""
     task, track = Task.model_validate(work.task), TRACKS[work.track]
     batch = make_batch(task, rng=np.random.default_rng(work.seed))
-    surrogate = Surrogate.fit(task, batch, track=track, rng=np.random.default_rng([work.seed, 1]))
+    fitted = Surrogate.fit(task, batch, track=track, rng=np.random.default_rng([work.seed, 1]))
+    surrogate, _ = repeat_log(task, batch, fitted)
     with TemporaryDirectory() as name:
         folder = Path(name)
         batch.save(folder / "batch.parquet")

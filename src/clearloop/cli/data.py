@@ -11,7 +11,10 @@ from clearloop.errors import ClearloopError
 from clearloop.numbers import careful_percent
 
 if TYPE_CHECKING:
+    from clearloop.data import Batch
     from clearloop.explanation import Account
+    from clearloop.methods.plant_answers import Answer
+    from clearloop.task import Task
 
 _MOST_TRANSITIONS = 100_000_000
 _FORMATS = (".csv", ".parquet")
@@ -141,24 +144,48 @@ def explain_log(
 ) -> None:
     """Find out how the actions of a batch were chosen: at random, or by which law.
 
-    Example: clearloop data explain log.csv --task task.toml --out logged.json
+    With --out the law becomes a controller file, to be scored, simulated, tuned and exported like any other.
+
+    Example: clearloop data explain log.csv --task task.toml --out law.json
     """
     from clearloop.data import Batch
     from clearloop.explanation import explain as find_out
     from clearloop.task import Task
 
     the_task = Task.load(task)
-    found = find_out(the_task, Batch.load(file, the_task))
+    batch = Batch.load(file, the_task)
+    found = find_out(the_task, batch)
+    answers, why = _plant_answers(the_task, batch)
     if as_json:
-        print_json(found.to_dict())
+        plant = {"answers": [answer.to_dict() for answer in answers], "why": why}
+        print_json(found.to_dict() | {"plant": plant})
     else:
         for account in found.accounts:
             _say_account(account)
+        say(
+            "The plant, by a linear model of the log:" if answers else f"No linear model of the plant: {why}."
+        )
+        for answer in answers:
+            say(f"    {answer.words}")
     if out is not None:
         from clearloop.controllers import save
 
         save(found.controller(), out)
         echo(f"Law  {out}", err=as_json)
+    elif not as_json and all(account.chosen == "law" for account in found.accounts):
+        say(f"Next   clearloop data explain {file} --task {task} --out law.json writes it as a controller")
+
+
+def _plant_answers(task: "Task", batch: "Batch") -> tuple[tuple["Answer", ...], str | None]:
+    """Return what the plant does by a linear model of the log, or the reason why there is none."""
+    from clearloop.errors import UnsuitableError
+    from clearloop.methods.linear_model import identify
+    from clearloop.methods.plant_answers import find_answers
+
+    try:
+        return find_answers(identify(task, batch)), None
+    except UnsuitableError as error:
+        return (), str(error)
 
 
 def _say_account(account: "Account") -> None:

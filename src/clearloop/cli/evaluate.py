@@ -24,7 +24,7 @@ from clearloop.cli.options import (
 )
 from clearloop.cli.terminal import echo, progress, say
 from clearloop.errors import ClearloopError
-from clearloop.numbers import estimate, percent
+from clearloop.numbers import estimate, format_penalty, percent
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -54,6 +54,7 @@ def evaluate_on_batch(
         controller: The controller.
         task: Its task.
         data: The files of a log; if there are none, the batch of the run, or one that the task's plant makes.
+            Setpoints that are columns of the log are taken at their median.
         run: The run directory, if one is given.
         approximator: "networks" or "trees".
         starts: States to start from, [N, S], or how many points of the scoring set.
@@ -64,11 +65,18 @@ def evaluate_on_batch(
     """
     import numpy as np
 
+    from clearloop.diagnosis import aimed
     from clearloop.evaluation.q_evaluation import check_memory, fitted_q
 
     check_memory(controller, task)
     chosen = _find_approximator(approximator)
     batch = _find_batch(task, data, run, seed)
+    at_rest = aimed(controller, task, batch)
+    added = {name: aim for name, aim in at_rest.setpoint.items() if name not in controller.setpoint}
+    if added:
+        aims = ", ".join(f"{name} = {aim:g}" for name, aim in added.items())
+        say(f"The estimate is for one setpoint, the median of the log: {aims}", err=True)
+    controller = at_rest
     with progress("Fitted Q evaluation") as tell:
         return fitted_q(
             controller,
@@ -100,6 +108,12 @@ def _find_batch(task: "Task", data: list[Path], run: Path | None, seed: int) -> 
     return batch
 
 
+def _run_of(controller: str) -> Path | None:
+    """Return the run directory that a controller file lies in; None if it lies elsewhere."""
+    folder = Path(controller).absolute().parent
+    return folder.parent if folder.name == "controllers" and (folder.parent / "run.json").exists() else None
+
+
 MOST_STARTS = 2**20
 
 
@@ -118,7 +132,8 @@ def evaluate_command(
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A log for --on batch; repeatable. Without --data and --run, the task's plant makes one.",
+            help="A log for --on batch; repeatable. Else the log of --run, or of the run that the controller "
+            "lies in; else the task's plant makes one.",
             metavar="FILE",
         ),
     ] = None,
@@ -147,9 +162,12 @@ def evaluate_command(
     clearloop evaluate edited.json --run runs/demo --on model
     """
     from clearloop.evaluation import evaluate as score
+    from clearloop.evaluation.promise import promise_interval
 
     if on not in (*PLANT, "model", "batch"):
         raise ClearloopError(f"--on {on}: expected plant, model or batch")
+    if run is None and not data and on in ("model", "batch"):
+        run = _run_of(controller)
     the_task = find_task(task, run)
     the_controller = load_controller(controller_file(controller, run), the_task)
     if on == "batch":
@@ -177,12 +195,16 @@ def evaluate_command(
             starts=_situations(starts, the_task, run if on == "model" else None),
             progress=(lambda share: tell(share, "")) if tell else None,
         )
+    interval = None if surrogate is None else promise_interval(result.penalties, surrogate)
     if as_json:
-        print_json({**result.to_dict(), "on": on})
+        print_json({**result.to_dict(), "on": on} | ({"interval": list(interval)} if interval else {}))
         return
     penalty = estimate(result.penalty, result.standard_error)
     where = "plant" if on in PLANT else f"model, mean of {result.penalties.shape[0]}"
     echo(f"penalty   {penalty}   (on the {where}, {result.penalties.shape[1]:,} starts)")
+    if interval:
+        low, high = (format_penalty(end) for end in interval)
+        echo(f"interval  {low} … {high}   (holds the true penalty in 95 of 100 cases)")
     echo(f"failures  {percent(result.failures)}")
 
 

@@ -2,10 +2,10 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from clearloop.data.survey import Guess
     from clearloop.task import Task
 
+
+_Answer = TypeVar("_Answer")
 
 # The values of the options of `init`.
 
@@ -163,7 +165,7 @@ def init(
     try:
         plan = None if _on_terminal() else make_plan(guesses, wishes)
         print_table(("column", "values", "role", "why"), [_row(guess, plan) for guess in guesses])
-        plan = plan or make_plan(guesses, _ask(guesses, wishes))
+        plan = plan or _agree(guesses, wishes)
     except ClearloopError as error:
         raise ClearloopError(f"{log}: {error}") from error
     first = Task.from_toml(draft(plan, target.stem, log), source=str(target))
@@ -199,26 +201,91 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _ask(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Wishes":
-    """Ask for what the options do not say, with the guesses as defaults."""
+def _agree(guesses: "tuple[Guess, ...]", wishes: "Wishes") -> "Plan":
+    """Ask until a plan can be made; what was answered is the default of the next time."""
+    from clearloop.data.drafting import make_plan
 
-    def columns(question: str, role: str) -> list[str]:
-        usual = [guess.column.name for guess in guesses if guess.role == role]
-        answer = _prompt(f"{question} (columns, with ; between them)", "; ".join(usual))
-        return [name.strip() for name in answer.split(";") if name.strip()]
+    answered = wishes
+    for _ in range(MOST_ROUNDS - 1):
+        answered = _ask(guesses, wishes, answered)
+        try:
+            return make_plan(guesses, answered)
+        except ClearloopError as error:
+            say(f"{error}. What was answered stands in brackets:")
+    return make_plan(guesses, _ask(guesses, wishes, answered))
 
-    wishes = replace(wishes, actions=wishes.actions or columns("Actions that the controller sets", "action"))
-    wishes = replace(wishes, states=wishes.states or columns("States that are measured", "state"))
+
+MOST_ROUNDS = 20  # of questions
+
+
+def _ask(guesses: "tuple[Guess, ...]", said: "Wishes", answered: "Wishes") -> "Wishes":
+    """Ask for what the options do not say. Defaults are the last answers, or the guesses.
+
+    Args:
+        guesses: What the columns seem to be.
+        said: What the options say.
+        answered: The options and the answers so far.
+    """
+    from clearloop.data.survey import find
+
+    known = [guess.column for guess in guesses]
+
+    def columns(question: str, role: str, last: Sequence[str]) -> list[str]:
+        usual = last or [guess.column.name for guess in guesses if guess.role == role]
+        return _repeat(
+            f"{question} (columns, with ; between them)",
+            "; ".join(usual),
+            lambda answer: [find(name, known).name for name in _parts(answer)],
+        )
+
+    def setpoint(answer: str) -> str:
+        return answer if answer.strip() == "-" or _float(answer) is not None else find(answer, known).name
+
+    if not said.actions:
+        actions = columns("Actions that the controller sets", "action", answered.actions)
+        answered = replace(answered, actions=actions)
+    if not said.states:
+        states = columns("States that are measured", "state", answered.states)
+        answered = replace(answered, states=states)
     setpoints = {guess.of.name: guess.column.name for guess in guesses if guess.of is not None}
-    for name in () if wishes.setpoints else wishes.states:
-        answer = _prompt(f"Setpoint of {name} (a column, a number, or - for none)", setpoints.get(name, "-"))
-        if answer.strip() != "-":
-            wishes = replace(wishes, setpoints={**wishes.setpoints, name: answer})
-    if not wishes.velocities:
-        answer = _prompt("Velocities to derive (states, with ; between them, or -)", "-")
-        found = [name.strip() for name in answer.split(";") if name.strip() not in ("", "-")]
-        wishes = replace(wishes, velocities=dict(map(velocity_of, found)))
-    return wishes
+    setpoints |= answered.setpoints
+    for name in () if said.setpoints else answered.states:
+        question = f"Setpoint of {name} (a column, a number, or - for none)"
+        answer = _repeat(question, setpoints.get(name, "-"), setpoint)
+        answered = replace(answered, setpoints={**answered.setpoints, name: answer})
+    if not said.velocities:
+        usual = "; ".join(name if t is None else f"{name}:{t:g}" for name, t in answered.velocities.items())
+        velocities = _repeat(
+            "Velocities to derive (states, with ; between them, or -)",
+            usual or "-",
+            lambda text: dict(map(velocity_of, _parts(text))),
+        )
+        answered = replace(answered, velocities=velocities)
+    if said.dt is None and answered.time is None and not any(guess.role == "time" for guess in guesses):
+        usual = "" if answered.dt is None else f"{answered.dt:g}"
+        answered = replace(answered, dt=_repeat("Seconds between two rows", usual or "1", _seconds))
+    return answered
+
+
+def _parts(answer: str) -> list[str]:
+    return [part.strip() for part in answer.split(";") if part.strip() not in ("", "-")]
+
+
+def _seconds(answer: str) -> float | None:
+    value = _float(answer)
+    if value is None:
+        raise ClearloopError(f"{answer}: expected a number of seconds above 0")
+    return positive(value)
+
+
+def _repeat(question: str, default: str, read: Callable[[str], _Answer]) -> _Answer:
+    """Ask a question until the answer can be read."""
+    for _ in range(MOST_ROUNDS - 1):
+        try:
+            return read(_prompt(question, default))
+        except ClearloopError as error:
+            say(f"{error}")
+    return read(_prompt(question, default))
 
 
 def _prompt(question: str, default: str) -> str:

@@ -78,7 +78,11 @@ def carry_out_request(
 
 def _missing(run: "RunDirectory", request: "Request") -> list[str]:
     """Find the pages and figures that a finished run must have, and does not have."""
-    promised = ["model.png", "report.html", *(["trajectories.png"] if request.command == "demo" else [])]
+    promised = ["model.png", "report.html"]
+    if read_json(run.path / "surrogate" / "surrogate.json").get("repetition"):
+        promised.append("replays.png")
+    if request.command == "demo":
+        promised.append("trajectories.png")
     return [name for name in promised if not (run.path / name).exists()]
 
 
@@ -90,6 +94,8 @@ def _complete(run: "RunDirectory", request: "Request", task: "Task", batch: "Bat
     missing = _missing(run, request)
     if "model.png" in missing:
         assess_model(Surrogate.load(run.path / "surrogate", task), batch, run)
+    if "replays.png" in missing:
+        _repeated(run, task, batch, Surrogate.load(run.path / "surrogate", task))
     if "report.html" in missing:
         make_report(run)
     if "trajectories.png" in missing:
@@ -108,6 +114,8 @@ def _carry_out(
     echo(f"Surrogate  {counted(surrogate.members, 'model')} of the plant: {quality['verdict']}", err=err)
     if quality["verdict"] != "good":
         print_reasons(quality, err=err)
+    if surrogate.repetition is not None:
+        say(f"Replays    {surrogate.repetition.words}", indent=" " * 11, err=err)
     _trust(run, request, task, batch, surrogate, force)
     results, unsuited = [], {}
     with polite_interruption() as interruption:
@@ -146,7 +154,21 @@ def _surrogate(
         return Surrogate.load(folder, task)
     with ledger.phase("surrogate"):
         surrogate = learn_model(task, batch, find_track(request.track), request.seed)
+    with ledger.phase("replays"):
+        surrogate = _repeated(run, task, batch, surrogate)
     surrogate.save(folder)
+    return surrogate
+
+
+def _repeated(run: "RunDirectory", task: "Task", batch: "Batch", surrogate: "Surrogate") -> "Surrogate":
+    """Let the model repeat the log in closed loop, and draw how well it does."""
+    from clearloop.figures.replays import draw_replays
+    from clearloop.figures.style import save_figure
+    from clearloop.methods.learning import repeat_log
+
+    surrogate, replays = repeat_log(task, batch, surrogate)
+    if replays is not None:
+        save_figure(draw_replays(replays), run.path / "replays.png")
     return surrogate
 
 
@@ -200,8 +222,9 @@ def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Requ
     Raises:
         ClearloopError: The task or an option does not agree with the run; the message says which.
     """
-    from clearloop.runs import Request, directory
+    from clearloop.runs import Ledger, Request, directory
 
+    begun = perf_counter()
     description = run.describe()
     directory.check_command(run, description["asked"], "learn", "demo")
     try:
@@ -212,7 +235,11 @@ def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Requ
         directory.check_version(run, description["versions"])
     directory.check_task(run, description["task"], task)
     check_given(run, request, given)
-    return request, _batch(run, task, request, given, description["data"]["fingerprint"])
+    batch = _batch(run, task, request, given, description["data"]["fingerprint"])
+    ledger = Ledger(run)
+    if description["status"] != "finished" and not any(row.phase == "batch" for row in ledger.timing):
+        ledger.took("batch", perf_counter() - begun)  # the run was killed before it noted this
+    return request, batch
 
 
 def check_given(run: "RunDirectory", request: "Request", given: Given) -> None:
@@ -376,9 +403,7 @@ def start(
     doubts = examine_data(task, batch, request, force=force) if request.data else []
     batch = manageable(task, batch)
     with run.claimed(replacing=replacing):
-        run.begin(task, batch, request.to_dict())
-        if doubts:
-            run.mark("running", doubts=doubts)
+        run.begin(task, batch, request.to_dict(), **({"doubts": doubts} if doubts else {}))
         Ledger(run).took("batch", perf_counter() - begun)
         carry_out_request(run, request, task, batch, err=err, force=force)
 

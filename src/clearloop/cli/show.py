@@ -16,7 +16,7 @@ from clearloop.cli.options import Json, Run, controller_file, print_json
 from clearloop.cli.terminal import echo, print_table, say, visible, wrapped
 from clearloop.errors import ClearloopError, quoted
 from clearloop.numbers import counted, format_penalty, percent, shorten_numbers
-from clearloop.pages.sentences import beware, compared, headline, kept, planned
+from clearloop.pages.sentences import beware, compared, headline, kept, planned, promised
 
 if TYPE_CHECKING:
     from clearloop.bench.table import Row
@@ -109,9 +109,11 @@ def print_front(run: "RunDirectory") -> None:
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
         say(f"Promise    {kept(front)}", indent=" " * 11)
+    elif words := promised(front.entries[front.pick]):
+        say(f"Promise    {words}", indent=" " * 11)
     if before.penalty is not None or (before.text and front.entries[front.pick].penalty_system is None):
         mine = next((row for row in rows if row.controller == pick["controller"]), None)
-        say(f"The log    {compared(mine, before)}", indent=" " * 11)
+        say(f"The log    {compared(mine, before, front.entries[front.pick])}", indent=" " * 11)
     for warning in beware(rows):
         say(f"Beware     {warning}", indent=" " * 11)
     for i in front.planners:

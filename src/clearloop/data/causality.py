@@ -198,18 +198,77 @@ def _share(left: Floats, drivers: Sequence[Lags], rows: Ints, basis: Floats, who
     return np.asarray(explained / np.where(whole > 0, whole, np.inf))
 
 
+# A slow plant shows little in one row, and fifty lags of an action spread a small effect over as many
+# parameters. So one mean of the action is also compared with what happens to a state some rows later. Only
+# actions up to the row from which the state is followed count: later ones may already answer to it.
+
+AHEAD = (1, 4, 16, 64)  # rows after which a state is compared with its value
+AVERAGED = (1, 8)  # rows of the action that are averaged
+LATER_SHIFTS = 99
+BEYOND_CHANCE = 1.5  # times the largest score of the shifted copies
+
+
+def acts_later(course: StandardisedLog, i: int, targets: Sequence[int], back: int) -> bool:
+    """Test whether action `i` moves a state within some rows, by one parameter for each number of rows.
+
+    Args:
+        course: The log.
+        i: The index of the action.
+        targets: The indices of the states that it may move.
+        back: The number of rows of states that are given.
+    """
+    rng = np.random.default_rng(0)
+    offsets = np.append(0, rng.integers(len(course) // 10, len(course) - len(course) // 10, LATER_SHIFTS))
+    scores = [
+        _later_scores(course, i, targets, Lags(course.states, range(ahead, ahead + back)), mean, offsets)
+        for ahead in AHEAD
+        for mean in AVERAGED
+        if 4 * (ahead + max(back, mean)) <= course.length
+    ]
+    found = np.max([score for score in scores if score.size] or [np.zeros(1 + LATER_SHIFTS)], axis=0)
+    return bool(found[0] > BEYOND_CHANCE * found[1:].max())
+
+
+def _later_scores(
+    course: StandardisedLog, i: int, targets: Sequence[int], given: Lags, mean: int, offsets: Ints
+) -> Floats:
+    """Return the largest effect on a target, in units of chance, of the action shifted by each offset."""
+    ahead = given.lags.start
+    rows = course.rows(ahead + max(len(given.lags), mean))
+    others = Lags(np.delete(course.actions, i, axis=1), range(ahead, ahead + 1))
+    known = np.hstack([np.ones((len(rows), 1)), _columns([given, others], rows)])
+    if len(rows) < _FEWEST * known.shape[1]:
+        return np.zeros(0)
+    basis = _basis(known)
+    changes = (course.states - np.roll(course.states, ahead, axis=0))[:, list(targets)]
+    left = _beyond(changes[rows], basis)
+    action = np.mean([np.roll(course.actions[:, i], ahead + k) for k in range(mean)], axis=0)
+    drivers = _beyond(np.stack([np.roll(action, offset)[rows] for offset in offsets], axis=1), basis)
+    sizes = np.square(drivers).sum(axis=0)[:, None]
+    shares = np.square(drivers.T @ left) / np.where(sizes > 0, sizes, np.inf)
+    chance = shares[1:].mean(axis=0)
+    return np.asarray((shares / np.where(chance > 0, chance, np.inf)).max(axis=1, initial=0.0))
+
+
 # The checks.
 
 RELATED = 0.05  # share of a state's variance that the row before must explain, of one state at least
 LONGEST_DELAY = 50  # rows
 LOOKED_BACK = 4  # rows of states that are given, or the task's history: they show what is not measured
+FURTHER_BACK = 24  # rows of states that are given where the delay of a weak effect is measured
 SHARE_OF_EFFECT = 0.01  # of an action's whole effect: it has not begun to act in rows that show less
 _DRIVEN = 0.1  # share of what is new in an action that a state must explain to count as its driver
 TOGETHER = 0.1  # correlation of what is new in both in the same row: under a feedback law it is larger
 LONGER = (2, 3, 5, 8, 12)  # rows of history that are tried
-_WORTH = 0.5  # share of the unexplained that a longer history must explain to be advised
+_WORTH = 0.15  # share of the unexplained that a longer history must explain to be advised
 MATTERS = 0.1  # of a state's change: if less is left unexplained, no longer history is needed
 _NEARLY = 1.1  # times the least that is left unexplained
+SET = (
+    0.5  # share of a signal's rows that repeat the row before, or least unexplained: it is set, not measured
+)
+SEEN = 0.5  # share of an action's effect that the task's history must show
+HIDDEN = 0.05  # share of a state's change that may depend on actions before the history
+AS_GOOD = 0.95  # of the share that the best lag explains
 
 
 def check_causality(task: Task, course: StandardisedLog, doubtful: Set[str]) -> Iterator[Finding]:
@@ -263,8 +322,8 @@ class Sight:
         moving = np.any(states, axis=0)
         return left.size > 0 and bool(np.all(left[moving] > 1 - RELATED)) and bool(moving.any())
 
-    def effect(self, i: int, lags: int) -> Influence:
-        """Test the influence of an action's last `lags` values on the changes of all states.
+    def effect(self, i: int, lags: int, states: Sequence[int] = ()) -> Influence:
+        """Test the influence of an action's last `lags` values on the changes of some states, or of all.
 
         The states, the action's earlier values and the other actions are given.
         """
@@ -278,7 +337,8 @@ class Sight:
             Lags(others, range(1, self.delays + 1)),
             Lags(action, range(lags + 1, self.delays + 1)),
         ]
-        return influence(course, self.changes, drivers, given, self.deep)
+        chosen = [self.measured.index(state) for state in states or self.measured]
+        return influence(course, self.changes[:, chosen], drivers, given, self.deep)
 
     def left(self, history: int, deep: int) -> Floats:
         """Return the share of each state's change [measured] that `history` rows do not explain linearly.
@@ -308,6 +368,52 @@ class Sight:
             if found.clear and _part(found) >= _DRIVEN and self._together(i, j) < TOGETHER:
                 return j
         return None
+
+    def is_set(self, j: int) -> bool:
+        """Return True if a state looks like a signal that somebody sets: held, or without a past."""
+        course = self.course
+        values, rows = course.states[:, j], course.rows(1)
+        if np.mean(values[rows] == values[rows - 1]) > SET:
+            return True
+        left = unexplained(
+            course, values[:, None], [Lags(values[:, None], range(1, self.back + 1))], self.back
+        )
+        return bool(np.any(left > SET))
+
+    def moves_another(self, i: int, j: int) -> bool:
+        """Return True if action `i` clearly moves a measured state other than `j`."""
+        others = [state for state in self.measured if state != j]
+        return bool(others) and (
+            self.effect(i, self.delays, others).clear or acts_later(self.course, i, others, self.back)
+        )
+
+    def hides(self, i: int) -> bool:
+        """Return True if the task's history shows less than half of an effect of action `i` that matters."""
+        lags = min(self.task.history, self.delays)
+        whole, short = self._plain(i, range(1, self.delays + 1)), self._plain(i, range(1, lags + 1))
+        return bool(np.any((whole - short > HIDDEN) & (short < SEEN * whole)))
+
+    def usual_delay(self, i: int) -> int:
+        """Return the delay of the single value of action `i` that explains most, or of one nearly as good."""
+        shares = np.array([self._plain(i, range(lag, lag + 1)) for lag in range(1, self.delays + 1)])
+        best = shares[:, int(np.argmax(shares.max(axis=0)))]
+        return int(np.flatnonzero(best >= AS_GOOD * best.max())[0])
+
+    def _plain(self, i: int, lags: range) -> Floats:
+        """Return the share of each state's change that lags of an action explain, less that of chance."""
+        # Under a feedback law earlier actions tell about earlier states: those are given, too.
+        room = len(self.course) // (_FEWEST * self.course.states.shape[1]) - self.deep
+        further = max(self.back, min(FURTHER_BACK, room))
+        given = [
+            Lags(self.course.states, range(1, further + 1)),
+            Lags(np.delete(self.course.actions, i, axis=1), range(1, self.delays + 1)),
+        ]
+        rows = self.course.rows(max(self.deep, further))
+        basis = _basis(np.hstack([np.ones((len(rows), 1)), _columns(given, rows)]))
+        left = _beyond(self.changes[rows], basis)
+        drivers = [Lags(self.course.actions[:, [i]], lags)]
+        share = _share(left, drivers, rows, basis, np.square(left).sum(axis=0))
+        return share - len(lags) / len(rows)
 
     def _together(self, i: int, j: int) -> float:
         """Return the correlation of an action with a state of the same row, given the rows before."""
@@ -349,27 +455,50 @@ def _action(sight: Sight, task: Task, i: int, name: str) -> Iterator[Finding]:
     whole = sight.effect(i, sight.delays)
     if not whole.share.size:
         return
+    acts = whole.clear or acts_later(sight.course, i, sight.measured, sight.back)
     if (j := sight.driver(i)) is not None:
         state = task.state_names[j]
-        what = (
-            f"{name} follows {state}, and nothing acts on {state}: the columns seem to be swapped; "
-            "correct [data] in the task, or the log's header"
-        )
-        yield Finding("problem", "swapped-columns", what, {"name": name, "state": state})
-        return
-    if not whole.clear:
+        if not acts or (sight.is_set(j) and not sight.moves_another(i, j)):
+            yield _swapped(name, state)
+            return
+        yield _from_outside(name, state)
+    if not acts:
         yield _without_effect(name, sight.delays)
-        return
+    elif whole.clear:
+        yield from _late(sight, task, i, name, whole)
+
+
+def _late(sight: Sight, task: Task, i: int, name: str, whole: Influence) -> Iterator[Finding]:
     delay = _delay(sight, i, whole)
+    late = delay >= task.history
+    hidden = late and sight.hides(i)
+    if late and not hidden:
+        delay = sight.usual_delay(i)
+    numbers = {"name": name, "steps": delay, "history": delay + 1}
     if delay >= task.history:
-        what = (
-            f"{name} acts only after {delay + 1} steps, but the model sees {task.history} row"
-            f"{'s' * (task.history > 1)}: write history = {delay + 1} in the task"
-        )
-        yield Finding("problem", "delay", what, {"name": name, "steps": delay, "history": delay + 1})
-    elif delay:
+        sees = f"{name} acts only after {delay + 1} steps, but the model sees {counted(task.history, 'row')}"
+        what = sees if hidden else f"{sees}, which hint at most of its effect"
+        what += f": write history = {delay + 1} in the task"
+        yield Finding("problem" if hidden else "warning", "delay", what, numbers)
+    elif delay and not late:
         what = f"{name} acts after {delay + 1} steps, which history = {task.history} covers"
-        yield Finding("ok", "delay", what, {"name": name, "steps": delay, "history": delay + 1})
+        yield Finding("ok", "delay", what, numbers)
+
+
+def _swapped(name: str, state: str) -> Finding:
+    what = (
+        f"{name} follows {state}, and nothing acts on {state}: the columns seem to be swapped; "
+        "correct [data] in the task, or the log's header"
+    )
+    return Finding("problem", "swapped-columns", what, {"name": name, "state": state})
+
+
+def _from_outside(name: str, state: str) -> Finding:
+    what = (
+        f"{name} follows {state}, and nothing acts on {state}: if {state} comes from outside, write "
+        f"external = true; if it is a setpoint, name it at its state; if {name} should move it, check [data]"
+    )
+    return Finding("warning", "outside-state", what, {"name": name, "state": state})
 
 
 def _without_effect(name: str, lags: int) -> Finding:

@@ -188,7 +188,7 @@ def _advice(cell: str) -> str:
     return ""
 
 
-# Headers as people write them: `Temperature 1 (degC)` is `temperature_1` in degrees Celsius.
+# Headers as people write them: `Temperature 1 (degC)` is `Temperature_1` in degrees Celsius.
 
 TAKEN = ("time", "episode", "reward", "terminal", "from", "dt", "t")
 """Words that have another meaning in task files and formulas."""
@@ -236,13 +236,15 @@ def _plain_unit(unit: str) -> str:
 
 
 def identifier(column: str) -> str:
-    """Make a name for formulas from the name of a column: letters, digits and _, without the unit."""
+    """Make a name for formulas from the name of a column: letters, digits and _, without the unit.
+
+    Letters stay as they are written.
+    """
     text = split_header(column).name
     for letter, plain in _LETTERS.items():
         text = text.replace(letter, plain)
     text = "".join(letter if f"_{letter}".isidentifier() else " " for letter in text)
     name = re.sub(r"[\s_]+", "_", text.strip()).strip("_") or "column"
     name = name if name.isidentifier() else f"x_{name}"
-    if len(name) > 1:  # T stays T
-        name = name.lower() if " " in text or name.isupper() else name[0].lower() + name[1:]
-    return name if is_name(name) and name not in TAKEN else f"{name}_"
+    taken = name in TAKEN or (len(name) > 1 and name.casefold() in TAKEN)  # T stays T
+    return f"{name}_" if taken or not is_name(name) else name

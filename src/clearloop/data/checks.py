@@ -8,7 +8,7 @@ import numpy as np
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.batch import Batch, prepare_log
 from clearloop.data.causality import StandardisedLog, check_causality
-from clearloop.data.excitation import check_excitation
+from clearloop.data.excitation import STAND, check_excitation, is_staircase
 from clearloop.data.findings import Finding, Report
 from clearloop.data.log import Log, count_failing, last_rows, summarize
 from clearloop.data.resampling import check_sampling
@@ -160,7 +160,6 @@ def _agreement(place: Floats, rate: Floats, inside: Flags, dt: float) -> tuple[f
 
 # Sensors: stuck, coarse, or read more slowly than they are logged.
 
-_LONG = 30  # rows of the same value
 FINE = 0.01  # share of rows that repeat the row before, up to which a sensor never stands still by itself
 JUMP = 3.0  # times the largest of a hundred usual changes: the jump of a coarse sensor that comes loose
 AS_USUAL = 0.25  # of the usual movement: others must move at least so much meanwhile
@@ -181,22 +180,33 @@ def check_sensors(task: Task, log: Log) -> Iterator[Finding]:
         j = task.state_names.index(name)
         values = states[:, j] / max(np.abs(states[:, j]).max(), 1e-300)  # so that no difference overflows
         if np.isfinite(values).all() and np.ptp(values) > 0:
+            if is_staircase(values):
+                yield _steps_only(name)
+                continue
             others = np.hstack([np.delete(states, j, axis=1), actions])
             yield from _stuck(name, values, others, episodes)
             yield from _coarse(name, values)
     yield from _repeated(np.hstack([states, actions]), episodes)
 
 
+def _steps_only(name: str) -> Finding:
+    what = (
+        f"{name} moves in steps only, and stands still in between, as a setpoint does: if it is one, write "
+        f'setpoint = "{name}" at the state that should follow it; if it comes from outside, external = true'
+    )
+    return Finding("warning", "steps-only", what, {"name": name})
+
+
 def _stuck(name: str, values: Floats, others: Floats, episodes: Ints) -> Iterator[Finding]:
     begins, lengths = _runs(values, episodes)
     changes = np.abs(np.diff(values))
-    short = np.repeat(lengths < _LONG, lengths)[1:]
+    short = np.repeat(lengths < STAND, lengths)[1:]
     fine = np.mean(changes[short] == 0) < FINE if short.any() else True
     large = JUMP * np.quantile(changes[short], 0.99) if short.any() else 0.0
     ends = begins + lengths
     jumps = np.append(np.where(episodes[1:] == episodes[:-1], changes, 0.0), 0.0)[ends - 1]
     loose = (jumps > large) | ((ends == len(values)) & (lengths > _MUCH * len(values)))
-    long = np.flatnonzero((lengths >= _LONG) & (fine | loose))
+    long = np.flatnonzero((lengths >= STAND) & (fine | loose))
     usual = _movement(others) if len(long) else np.zeros(0)
     stuck = [k for k in long if _moving(others[begins[k] : ends[k]], usual)]
     if not stuck:
@@ -314,7 +324,11 @@ def _size(transitions: int, episodes: int, task: Task) -> Finding:
 
 
 def _failures(task: Task, log: Log, failing: int, transitions: int) -> list[Finding]:
-    if failing >= FEW_FAILURES or (task.failure_level is None and not log.terminal.any()):
+    """Warn if a model would have to learn from few examples what failure is.
+
+    Where the task gives the condition as a formula, models compute it and nothing has to be learned.
+    """
+    if failing >= FEW_FAILURES or task.failure_condition is not None or not log.terminal.any():
         return []
     message = f"only {failing:,} of {transitions:,} transitions fail: too few to learn what failure is"
     return [Finding("warning", "few-failures", message, {"failing": failing, "needed": FEW_FAILURES})]

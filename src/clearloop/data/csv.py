@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearloop.data.sizes import check_lines
 from clearloop.errors import ClearloopError
 
 if TYPE_CHECKING:
@@ -197,13 +198,10 @@ def _encoding(path: Path) -> str:
 
 
 def _read(path: Path, encoding: str) -> "pl.DataFrame":
-    source: Path | io.BytesIO = path
-    if encoding == "utf-8":
-        with path.open("rb") as file:
-            head = file.read(HEAD).decode("utf-8-sig", errors="replace")
-    else:
-        text = path.read_bytes().decode(encoding, errors="replace")
-        source, head = io.BytesIO(text.encode()), text[:HEAD]
+    with path.open(
+        encoding="utf-8-sig" if encoding == "utf-8" else encoding, errors="replace", newline=""
+    ) as text:
+        head = text.read(HEAD)
     if _CONTROL.search(head):
         raise ClearloopError("is damaged, or is not a csv file: it holds binary data")
     if "\n" not in head and "\r" not in head and path.stat().st_size > HEAD:
@@ -211,10 +209,29 @@ def _read(path: Path, encoding: str) -> "pl.DataFrame":
     if len(head) >= HEAD // 4:  # the last line may be cut
         head = head[: head.rfind("\n") + 1] or head
     dialect = sniff(head)
+    _check_cells(path, head, dialect)
+    source = path if encoding == "utf-8" else _as_utf8(path, encoding)
     frame = _parse(source, dialect)
     if dialect.separator != "," and not dialect.decimal_comma and _has_decimal_commas(frame):
         return _parse(source, replace(dialect, decimal_comma=True))  # the first lines held only whole numbers
     return frame
+
+
+def _as_utf8(path: Path, encoding: str) -> io.BytesIO:
+    """Convert a file in pieces, so that its text is never in memory as a whole."""
+    converted = io.BytesIO()
+    with path.open(encoding=encoding, errors="replace", newline="") as text:
+        for piece in iter(lambda: text.read(HEAD), ""):
+            converted.write(piece.encode())
+    converted.seek(0)
+    return converted
+
+
+def _check_cells(path: Path, head: str, dialect: CsvDialect) -> None:
+    """Refuse a file with too many cells for the memory, before it is parsed."""
+    lines = re.split(r"\r\n|\n|\r", head)[: dialect.skip_lines + 1]
+    header = next(csv.reader(lines[-1:], delimiter=dialect.separator, skipinitialspace=True), [])
+    check_lines(path, max(1, len(header)), before=len(lines), line_end=dialect.line_end.encode())
 
 
 def _parse(source: Path | io.BytesIO, dialect: CsvDialect) -> "pl.DataFrame":

@@ -10,11 +10,23 @@ from pathlib import Path
 import numpy as np
 
 from clearloop.arrays import Floats
-from clearloop.data.cells import identifier
 from clearloop.data.findings import Report
 from clearloop.data.resampling import REGULAR, USUAL_GAP
-from clearloop.data.survey import Column, Guess, Role, intervals, memory, outward, sensible, time_unit
-from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.data.settling import Dynamics, fit_dynamics, settling_rows, wanders
+from clearloop.data.survey import (
+    Column,
+    Guess,
+    Role,
+    find,
+    intervals,
+    list_columns,
+    make_names,
+    memory,
+    outward,
+    sensible,
+    time_unit,
+)
+from clearloop.errors import ClearloopError, quoted
 from clearloop.numbers import significant
 from clearloop.task.tables import SECONDS
 
@@ -30,7 +42,7 @@ class Wishes:
     external: Sequence[str] = ()
     """Columns that are external states."""
     setpoints: Mapping[str, str] = field(default_factory=dict)
-    """The setpoint of a state: a column, or a number."""
+    """The setpoint of a state: a column, a number, or - for none."""
     velocities: Mapping[str, float | None] = field(default_factory=dict)
     """States whose velocity is derived, with the time constant of its filter in seconds; None: as usual."""
     integrals: Sequence[str] = ()
@@ -62,6 +74,8 @@ class StatePlan:
     """The share of the last velocity that stays from step to step; None if no velocity is derived."""
     most: float | None = None
     """The limit of the sum of errors, in the state's unit times seconds; None if errors are not summed."""
+    summed: str = "for an integral part"
+    """Why errors are summed, for the comment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +85,8 @@ class ActionPlan:
     name: str
     column: Column
     limits: tuple[float, float]
+    rate: float
+    """The weight of its changes in the reward."""
     step: float | None = None
     """The distance between the values that the action takes; None if it takes any value."""
 
@@ -90,8 +106,10 @@ class Plan:
     dt: float
     spacing: tuple[float, float, float] | None
     """Seconds between rows: the least, the usual and the most."""
-    memory: float
-    """Seconds after which an error is no longer correlated with the present one."""
+    settling: float
+    """Seconds that the plant, or its loop, needs to settle."""
+    pace: str
+    """How that was found, for the comment."""
     horizon: int
     discount: float
     history: int
@@ -112,49 +130,15 @@ class Plan:
         return roles.get(name, "ignored" if guessed in taken else guessed)
 
 
-# Columns by the names that people use, and names that formulas can use.
-
-
-def find(text: str, columns: Sequence[Column]) -> Column:
-    """Find a column by its name, by its name without the unit, or by the name that a task would give it.
-
-    Raises:
-        ClearloopError: No column has that name, or several have.
-    """
-    for spelling in (lambda c: c.name, lambda c: c.header.name, lambda c: identifier(c.name)):
-        found = [column for column in columns if spelling(column).casefold() == text.strip().casefold()]
-        if len(found) == 1:
-            return found[0]
-    names = [column.name for column in columns] + [identifier(column.name) for column in columns]
-    raise ClearloopError(
-        f"no column {quoted(text)}{did_you_mean(text, names) or ';'} {list_columns(columns)}"
-    )
-
-
-def list_columns(columns: Sequence[Column]) -> str:
-    """List the names of columns for an error message."""
-    return "the columns are: " + ", ".join(quoted(column.name) for column in columns[:20])
-
-
-def make_names(columns: Sequence[Column]) -> dict[str, str]:
-    """Give each column a name that formulas can use; all names are different."""
-    names: dict[str, str] = {}
-    for column in columns:
-        name, number = identifier(column.name), 2
-        while name in names.values():
-            name, number = f"{identifier(column.name)}_{number}", number + 1
-        if names.setdefault(column.name, name) != name:
-            raise ClearloopError(f"column {quoted(column.name)} has two roles: name it once")
-    return names
-
-
 # The plan: from guesses and wishes to all that a task file needs.
 
-_MOST_STEPS, FEWEST_STEPS = 300, 50  # of the horizon
+_MOST_STEPS, FEWEST_STEPS = 500, 50  # of the horizon
 _TOLERANCE = 0.02  # of a state's range, unless a person gives one
 NEARLY_FULL = 90.0  # %
 _LEFT = 0.05  # weight of a reward at the horizon
-SUMMED = 10  # steps of the largest error: the limit of the sum of errors, against windup
+_ROOM = 1.5  # times the time in which the log's own loop settles
+RATE, _MOST_RATE = 0.1, 100.0  # weight of the action's changes, compared with an error of one scale
+_SHARE = 0.25  # of what errors cost in the log: so much its actions' changes cost
 DEFAULT_FILTER = 2.0  # steps
 
 
@@ -178,7 +162,9 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
     taken = [find(text, columns) for text in said]
     time, episode = one(wishes.time, "time"), one(wishes.episode, "episode")
     reward, terminal = one(None, "reward"), one(None, "terminal")
-    actions, external = wanted(wishes.actions, "action"), wanted(wishes.external, "external")
+    limited = [find(text, columns) for text in wishes.limits] if not wishes.actions else []
+    taken += [column for column in limited if column not in taken]
+    actions, external = wanted(wishes.actions, "action") + limited, wanted(wishes.external, "external")
     states = wanted(wishes.states, "state")
     if not actions:
         raise ClearloopError(
@@ -199,16 +185,19 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
             "no column tells the time: give the seconds between two rows as --dt, or --time COLUMN"
         )
     planned = _states(states, external, names, guesses, wishes, dt)
-    aims = [_error(state, columns) for state in planned if state.tolerance is not None]
+    aims = [state for state in planned if state.tolerance is not None]
     if not aims and reward is None:
         example = f"--setpoint {names[states[0].name]}=VALUE"
         raise ClearloopError(f"the goal is not known: give {example}, or a log with a reward column")
     row = spacing[1] if spacing else dt
-    seconds = memory(aims or [column.values for column in states]) * row
-    horizon = int(sensible(min(max(3 * seconds / dt, FEWEST_STEPS), _MOST_STEPS), 0.1))
+    courses = [Course.of(state, actions, columns) for state in aims]
+    seconds, pace = _pace(courses, [column.values for column in states], row)
+    horizon = int(sensible(min(max(seconds / dt, FEWEST_STEPS), _MOST_STEPS), 0.1))
+    span = horizon * dt
+    integrals = {course.state.name: _integral(course, wishes, names, span) for course in courses}
     return Plan(
-        states=planned,
-        actions=tuple(_action(column, names[column.name], wishes, actions) for column in actions),
+        states=tuple(integrals.get(state.name, state) for state in planned),
+        actions=tuple(_action(column, names[column.name], wishes, actions, courses) for column in actions),
         time=time,
         unit=unit,
         episode=episode.name if episode else None,
@@ -216,11 +205,80 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
         terminal=terminal.name if terminal else None,
         dt=dt,
         spacing=spacing,
-        memory=seconds,
+        settling=seconds,
+        pace=pace,
         horizon=horizon,
         discount=round(_LEFT ** (1 / horizon), 4),
         history=2 if aims else 1,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What the log shows of a state that has a goal."""
+
+    state: StatePlan
+    error: Floats
+    """[rows] the distance from the setpoint; up to a constant if the setpoint is a number"""
+    dynamics: Dynamics | None
+    """How the actions move it; None if no lag explains that."""
+    settled: float | None
+    """Rows that the log's own controller needs until a step has settled; None if nothing follows steps."""
+
+    @classmethod
+    def of(cls, state: StatePlan, actions: Sequence[Column], columns: Sequence[Column]) -> "Course":
+        """Examine a state, without the rows of a startup."""
+        values = np.clip(state.column.values, *state.column.body)
+        inputs = [np.clip(action.values, *action.body) for action in actions]
+        aim = find(state.setpoint, columns).values if isinstance(state.setpoint, str) else None
+        return cls(
+            state,
+            values if aim is None else values - aim,
+            fit_dynamics(values, inputs),
+            None if aim is None else settling_rows(values, aim),
+        )
+
+    @property
+    def needed(self) -> float | None:
+        """Rows to look ahead; None if the log does not tell."""
+        if self.settled is None:
+            return None if self.dynamics is None else self.dynamics.settling
+        return _ROOM * self.settled
+
+
+def _pace(courses: Sequence[Course], states: Sequence[Floats], row: float) -> tuple[float, str]:
+    """Return the seconds to look ahead, and how they were found; a row of the log takes `row` seconds."""
+    slowest = max(
+        (course for course in courses if course.needed), key=lambda c: c.needed or 0.0, default=None
+    )
+    if slowest is None or slowest.needed is None:
+        seconds = memory([course.error for course in courses] or states) * row
+        return 3 * seconds, f"three times {seconds:.3g} s, after which an error is forgotten"
+    name, seconds = slowest.state.name, slowest.needed * row
+    if slowest.settled is not None:
+        return (
+            seconds,
+            f"the log's loop needs about {slowest.settled * row:.3g} s to bring {name} to its setpoint",
+        )
+    lag, dead = (slowest.dynamics.lag * row, slowest.dynamics.dead * row) if slowest.dynamics else (0.0, 0.0)
+    late = f" and a dead time of {dead:.3g} s" if dead else ""
+    return seconds, f"{name} follows the actions with a lag of about {lag:.3g} s{late}"
+
+
+def _integral(course: Course, wishes: Wishes, names: Mapping[str, str], span: float) -> StatePlan:
+    """Return the state with the sum of its errors, if a person wants it or the log shows a need for it."""
+    state, fit = course.state, course.dynamics
+    most = sensible(span * (state.column.body[1] - state.column.body[0]) / 2, 0.3)
+    if state.most is not None:
+        return replace(state, most=most)
+    tolerance = state.tolerance or 0.0
+    if state.column.constant or f"{state.name}_sum" in names.values() or wishes.integrals:
+        return state
+    if course.settled is not None and abs(float(np.nanmedian(course.error))) > tolerance:
+        return replace(state, most=most, summed="because the log has a constant offset")
+    if fit is not None and wanders(fit.left, fit.settling) > tolerance:
+        return replace(state, most=most, summed="because the log shows disturbances")
+    return state
 
 
 def _spacing(time: Column | None, unit: float) -> tuple[float, float, float] | None:
@@ -245,6 +303,9 @@ def _states(
             column = guess.column
             setpoints[guess.of.name] = column.low if column.constant else column.name
     for state, text in wishes.setpoints.items():
+        if text.strip() == "-":
+            setpoints.pop(find(state, states).name, None)
+            continue
         value = _number(text)
         setpoints[find(state, states).name] = find(text, columns).name if value is None else value
     tolerances = {find(state, states).name: value for state, value in wishes.tolerances.items()}
@@ -266,7 +327,7 @@ def _states(
     planned = []
     for column in states:
         aim = column.name in setpoints and (not tolerances or column.name in tolerances)
-        usual = sensible(_TOLERANCE * (column.high - column.low), 0.3)
+        usual = sensible(_TOLERANCE * (column.body[1] - column.body[0]), 0.3)
         planned.append(
             StatePlan(
                 name=names[column.name],
@@ -274,20 +335,11 @@ def _states(
                 setpoint=setpoints.get(column.name),
                 tolerance=tolerances.get(column.name, usual) if aim else None,
                 filter=_filter(filters[column.name], dt) if column.name in filters else None,
-                most=sensible(SUMMED * dt * (column.high - column.low), 0.3)
-                if column.name in summed
-                else None,
+                most=math.inf if column.name in summed else None,  # until the horizon is known
             )
         )
     planned += [StatePlan(name=names[column.name], column=column, external=True) for column in external]
     return tuple(planned)
-
-
-def _error(state: StatePlan, columns: Sequence[Column]) -> Floats:
-    """Return the state's distance from its setpoint [rows], up to a constant."""
-    if not isinstance(state.setpoint, str):
-        return state.column.values
-    return state.column.values - find(state.setpoint, columns).values
 
 
 def _filter(seconds: float | None, dt: float) -> float:
@@ -296,7 +348,9 @@ def _filter(seconds: float | None, dt: float) -> float:
     return round(math.exp(-dt / seconds), 3) if seconds > 0 else 0.0
 
 
-def _action(column: Column, name: str, wishes: Wishes, actions: Sequence[Column]) -> ActionPlan:
+def _action(
+    column: Column, name: str, wishes: Wishes, actions: Sequence[Column], courses: Sequence[Course]
+) -> ActionPlan:
     given = {find(key, actions).name: limits for key, limits in wishes.limits.items()}
     if column.constant:
         raise ClearloopError(
@@ -305,10 +359,29 @@ def _action(column: Column, name: str, wishes: Wishes, actions: Sequence[Column]
     if column.name in given:
         limits = given[column.name]
     else:
-        limits = outward(column.low, column.high) if column.distinct > 2 else (column.low, column.high)
-        if column.header.unit == "%" and NEARLY_FULL <= column.high <= 100 and column.low >= 0:
+        low, high = column.body
+        limits = outward(low, high) if column.distinct > 2 else (low, high)
+        if column.header.unit == "%" and NEARLY_FULL <= high <= 100 and low >= 0:
             limits = (0.0, 100.0)
-    return ActionPlan(name=name, column=column, limits=limits, step=_step(column, limits))
+    weight = _rate(column, limits, courses)
+    return ActionPlan(name=name, column=column, limits=limits, rate=weight, step=_step(column, limits))
+
+
+def _rate(column: Column, limits: tuple[float, float], courses: Sequence[Course]) -> float:
+    """Return the weight with which the log's own changes cost a quarter of what its errors cost.
+
+    Without a controller that follows setpoints, the log does not tell how quiet an action must be.
+    """
+    followed = [course for course in courses if course.settled is not None]
+    moved = float(np.nanmean(np.abs(np.diff(np.clip(column.values, *limits))))) / (limits[1] - limits[0])
+    if not followed or not moved > 0:
+        return RATE
+    errors = [
+        np.nanmean(np.maximum(np.abs(course.error) - (course.state.tolerance or 0.0), 0))
+        / unit_error(course.state)
+        for course in followed
+    ]
+    return sensible(min(max(_SHARE * float(np.sum(errors)) / moved, RATE), _MOST_RATE), 0.3)
 
 
 def _step(column: Column, limits: tuple[float, float]) -> float | None:
@@ -336,8 +409,7 @@ def _number(text: str) -> float | None:
 
 # The task file: TOML with comments, made to be read and edited.
 
-RATE = 0.1  # weight of the action's changes, compared with an error of one scale
-_SLOW = 100  # a larger dt is advised if errors stay correlated for this many control intervals
+FEW_STEPS = 150  # of the horizon with the larger dt that is advised for a slow plant
 
 
 def draft(plan: Plan, name: str, log: str) -> str:
@@ -358,8 +430,8 @@ def draft(plan: Plan, name: str, log: str) -> str:
         f"name = {_text(name)}",
         f"dt = {_written(plan.dt)}  # s between two rows, and between two actions{_seen(plan)}",
         *_advice(plan),
-        f"horizon = {plan.horizon}  # steps to look ahead: three times {plan.memory:.3g} s, the time",
-        "# after which an error is no longer correlated with the present one; at least 50, at most 300",
+        f"horizon = {plan.horizon}  # steps to look ahead, 50 to 500: {plan.horizon * plan.dt:.4g} s;",
+        f"# {plan.pace}",
         f"discount = {_written(plan.discount)}  # a reward at the horizon still counts 5 %",
         f"history = {plan.history}  # rows that a controller sees; {_why_history(plan)}",
         "",
@@ -391,8 +463,8 @@ def _why_history(plan: Plan) -> str:
 
 
 def _advice(plan: Plan) -> Iterator[str]:
-    if plan.memory > _SLOW * plan.dt:
-        slower = sensible(plan.memory / 50, 0.3)
+    if plan.settling > _MOST_STEPS * plan.dt:
+        slower = sensible(plan.settling / FEW_STEPS, 0.3)
         yield f"# The log may be faster than the plant needs: dt = {_written(slower)} would look as far ahead"
         yield "# in fewer steps, if the controller may act so rarely; [sampling] then resamples the log."
 
@@ -421,7 +493,7 @@ def _state(state: StatePlan) -> Iterator[str]:
         most = _written(state.most)
         formula = f"clip({state.name}_sum[t-1] + dt*{state.name}.error, -{most}, {most})"
         total = f"unit = {_text(f'{unit} s' if unit else 's')}, formula = {_text(formula)}"
-        yield "# the sum of its errors, for an integral part; limited against windup"
+        yield f"# the sum of its errors, {state.summed}; limited against windup"
         yield f"{_key(state.name + '_sum')} = {{ {total} }}"
 
 
@@ -429,6 +501,8 @@ def _action_line(action: ActionPlan) -> str:
     low, high = map(_written, action.limits)
     parts = f"unit = {_text(action.column.header.unit)}, limits = [{low}, {high}]"
     seen = f"seen: {action.column.range}"
+    if action.limits[0] > action.column.low or action.limits[1] < action.column.high:
+        seen += ", the ends only in single rows"
     if action.step is not None:
         parts += f", step = {_written(action.step)}"
         only = f"{low} and {high}" if action.column.distinct == 2 else "whole numbers"
@@ -448,15 +522,22 @@ def _reward(plan: Plan) -> Iterator[str]:
     yield "terms = [  # costs; see docs/tasks.md for other kinds"
     for state in _aims(plan):
         track = f"track = {_text(state.name)}, tolerance = {_written(state.tolerance or 0.0)}"
-        yield f"  {{ {track}, scale = {_scale(state)} }},  # an error within the tolerance costs nothing"
+        scale = _written(unit_error(state))
+        yield f"  {{ {track}, scale = {scale} }},  # an error within the tolerance costs nothing"
     for action in plan.actions:
-        yield f"  {{ rate = {_text(action.name)}, weight = {RATE} }},  # changes, as a share of the range"
+        why = (
+            "in the log, changes cost a quarter of the errors"
+            if action.rate > RATE
+            else "changes, as a share of the range"
+        )
+        yield f"  {{ rate = {_text(action.name)}, weight = {_written(action.rate)} }},  # {why}"
     yield "]"
 
 
-def _scale(state: StatePlan) -> str:
+def unit_error(state: StatePlan) -> float:
     """Return the error that costs 1: a fifth of the range in the log."""
-    return _written(sensible((state.column.high - state.column.low) / 5, 0.3))
+    low, high = state.column.body
+    return sensible((high - low) / 5, 0.3)
 
 
 def _data(plan: Plan) -> Iterator[str]:

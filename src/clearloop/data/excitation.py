@@ -10,7 +10,7 @@ from clearloop.data.causality import Lags, StandardisedLog, influence, lagged
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log, first_rows, last_rows
 from clearloop.expression import variables
-from clearloop.numbers import rough_percent
+from clearloop.numbers import counted, rough_percent
 from clearloop.task import Task
 from clearloop.task.tables import Action, to_levels
 
@@ -32,7 +32,9 @@ CLIPPED = (
 )
 AT_THE_ENDS = 0.9  # share of the rows from which on an action counts as switched
 MOST_STATES = 6  # for laws with squares and products
-FEW_CHANGES = 20  # of the setpoints: more changes than that excite the plant by themselves
+FEWEST_CHANGES = 4  # of the setpoints: so many steps excite the plant by themselves
+JUMPS = 0.03  # of an action's deviation: by so much it must jump when setpoints change
+LOUDER = 5.0  # times what the law leaves in other rows
 
 
 class ActionLaw(NamedTuple):
@@ -52,17 +54,21 @@ def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Findi
     values = course.actions[rows, i]
     if not len(values) or not np.ptp(values):
         return
-    alone, aimed = course.states, np.hstack([course.states, course.setpoints])
+    # A state that moves in steps only is a setpoint that the task does not call one.
+    stairs = np.array([is_staircase(state) for state in course.states.T], np.bool_)
+    aimed, alone = np.hstack([course.states, course.setpoints]), course.states[:, ~stairs]
+    aims = np.hstack([course.setpoints, course.states[:, stairs]])
     law = _best(aimed, values, rows, course, i)
     if law is None:
         return
     numbers = {"name": name, "explained": law.explained}
-    causes = "states and setpoints" if course.setpoints.size else "states"
+    causes = "states and setpoints" if aims.size else "states"
     size = f"a law of the {causes} explains {rough_percent(law.explained, 4)} of it"
-    changes = int(np.count_nonzero(np.any(np.diff(course.setpoints, axis=0), axis=1)))
-    if changes >= FEW_CHANGES and _best(alone, values, rows, course, i) is None:
+    changes = np.any(np.diff(aims, axis=0, prepend=aims[:1]), axis=1)
+    count = int(np.count_nonzero(changes))
+    if count >= FEWEST_CHANGES and _excites(changes, rows, _best(alone, values, rows, course, i), values):
         what = (
-            f"{name} varies independently of the state only by the setpoint's {changes:,} changes ({size}): "
+            f"{name} varies independently of the state only by the setpoint's {count:,} changes ({size}): "
             "a small random signal added to it would tell more"
         )
         yield Finding("warning", "determined-action", what, numbers)
@@ -77,9 +83,30 @@ def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Findi
         yield Finding("problem", "determined-action", what, numbers)
 
 
+def _excites(changes: Flags, rows: Ints, law: ActionLaw | None, values: Floats) -> bool:
+    """Return True if setpoints move the action in a way that no law of the states alone gives.
+
+    Args:
+        changes: The rows of the log in which a setpoint changes [n].
+        rows: The rows of the log that the law is made of.
+        law: The best law of the states alone; None if there is none.
+        values: The action in these rows, with deviation 1.
+    """
+    if law is None:
+        return True
+    left = np.zeros(len(changes) + _PAST)
+    left[rows] = np.abs(values - law.asked)
+    steps = np.flatnonzero(changes)
+    after = np.stack([left[steps + k] for k in range(_PAST)])  # an action may be logged a row late
+    usual = np.median(np.delete(left[: len(changes)], steps))
+    return bool(np.median(after.max(axis=0)) > max(JUMPS, LOUDER * float(usual)))
+
+
 def _best(causes: Floats, values: Floats, rows: Ints, course: StandardisedLog, i: int) -> ActionLaw | None:
     """Return the law that determines the action; None if there is none."""
     own = lagged(course.actions[:, [i]], rows, range(1, 1 + _PAST))
+    if not causes.shape[1]:
+        return None
     now, before = causes[rows], lagged(causes, rows, range(1, _PAST))
     some = causes[:, :MOST_STATES][rows]
     products = np.concatenate([some[:, [j]] * some[:, : j + 1] for j in range(some.shape[1])], axis=1)
@@ -166,7 +193,9 @@ AT_A_LIMIT = 0.95  # share of the rows at one and the same limit
 MOSTLY_OUTSIDE = 0.1  # share of the rows outside the limits, from which on units or limits must be wrong
 NARROW = 0.02  # share of the limits' range that an action must use
 NINE_TENTHS = (0.05, 0.95)
-FEWEST_MOVES, FEW_MOVES = 4, 20  # passes through the action's range, up or down
+FEWEST_MOVES, FEW_MOVES = 4, 20  # passes through the action's range, up or down; or steps, if it is held
+HELD = 0.1  # share of rows with a new value, up to which an action counts as held
+STEP = 0.1  # of the usual range: the smallest step of a held action that counts
 
 
 def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[Finding]:
@@ -210,6 +239,21 @@ def is_constant(values: Floats, episodes: Ints) -> bool:
     return _constant(values) or (2 * later.sum() >= steps.sum() and _constant(values[later]))
 
 
+STAND = 30  # rows of the same value, from which on a signal stands still
+BETWEEN_STEPS = 0.01  # share of the rows in shorter stretches, up to which a signal moves in steps only
+
+
+def is_staircase(values: Floats) -> bool:
+    """Return True for a signal that moves in steps only and stands still in between, as a setpoint does.
+
+    Args:
+        values: The signal in each row [rows].
+    """
+    edges = np.flatnonzero(values[1:] != values[:-1]) + 1
+    lengths = np.diff(np.concatenate([[0], edges, [len(values)]]))
+    return len(edges) > 0 and bool(lengths[lengths < STAND].sum() <= BETWEEN_STEPS * len(values))
+
+
 def _constant(values: Floats) -> bool:
     known = values[np.isfinite(values)]
     return len(known) > 0 and bool((known == known[0]).all())
@@ -230,14 +274,23 @@ def goals(task: Task) -> set[str]:
     return {variable.name for variable in variables(task.reward_expression)} & set(task.state_names)
 
 
+def single_rows(rows: int) -> int:
+    """Return how many rows of a log may be left out as single ones, such as those of a startup."""
+    return min(max(3, rows // 1000), 20)
+
+
 def _outside(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
     low, high = (float(limit) for limit in limits)
     count = int(np.count_nonzero((values < low) | (values > high)))
     if count:
         numbers = {"name": name, "count": count}
-        where = f"{name} is outside its limits, {low:g} to {high:g}, in {count:,} rows"
+        where = f"{name} is outside its limits, {low:g} to {high:g}, in {counted(count, 'row')}"
         what = f"{where}; correct the limits or the log"
-        if count < MOSTLY_OUTSIDE * len(values):
+        if count <= single_rows(len(values)):
+            yield Finding(
+                "note", "action-limits", f"{where}: single rows, such as those of a startup", numbers
+            )
+        elif count < MOSTLY_OUTSIDE * len(values):
             yield Finding("warning", "action-limits", what, numbers)
         else:
             yield Finding("problem", "action-limits", f"{what}: a unit or a column may be wrong", numbers)
@@ -281,12 +334,16 @@ def _narrow(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
 
 
 def _moves(name: str, values: Floats) -> Iterator[Finding]:
-    """Count how often the action went through its usual range, and complain if that is rare."""
+    """Count how often the action moved, and complain if that is rare.
+
+    These are passes through its usual range; or, for an action that is held, its steps of a tenth of it.
+    """
     low, high = np.quantile(values, NINE_TENTHS)
     width = high - low if high > low else np.ptp(values)
-    moves = float(
-        np.abs(np.diff(np.clip(values, low, high) if high > low else values)).sum() / max(width, 1e-12)
-    )
+    changes = np.abs(np.diff(np.clip(values, low, high) if high > low else values)) / max(width, 1e-12)
+    moves = float(changes.sum())
+    if np.mean(changes > 0) < HELD:
+        moves = max(moves, float(np.count_nonzero(changes >= STEP)))
     if moves < FEW_MOVES:
         what = (
             f"{name} moves only about {moves:.2g} times; log {FEW_MOVES} moves or more, to different values"

@@ -157,7 +157,7 @@ def _missing(name: str, there: list[str]) -> Finding:
 
 
 def _same_but_unit(name: str, there: list[str]) -> str:
-    """Suggest `Temperature 1 (degC)` for `temperature_1`."""
+    """Suggest `Temperature 1 (degC)` for `Temperature_1`."""
     same = (column for column in there if identifier(column).casefold() == identifier(name).casefold())
     return next((f"; did you mean {quoted(column)}?" for column in same), "")
 

@@ -1,13 +1,13 @@
 """The size of a log is checked before it is read: a small file may unpack to more than any memory holds."""
 
 import re
-import stat
 import zipfile
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from clearloop.errors import ClearloopError
+from clearloop.files import check_ends
 from clearloop.numbers import counted
 
 MOST_CELLS = 200_000_000  # of a log: 1.6 GB as numbers
@@ -19,11 +19,9 @@ _CHUNK = 2**20  # bytes
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that may never end, or is too large; an OSError if there is none."""
-    about = path.stat()
-    if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
-        raise ClearloopError("is a device or a pipe, which may never end: copy its content to a file")
-    _check_bytes(about.st_size)
+    """Refuse a file that is too large; an OSError if it may never end, or if there is none."""
+    check_ends(path)
+    _check_bytes(path.stat().st_size)
 
 
 def check_cells(rows: int, columns: int) -> None:
@@ -33,6 +31,24 @@ def check_cells(rows: int, columns: int) -> None:
             f"holds {rows:,} rows of {counted(columns, 'column')}, more than the {MOST_CELLS:,} cells that a "
             "log may have: split it, or keep only the columns that the task needs"
         )
+
+
+def check_lines(path: Path, columns: int, *, before: int, line_end: bytes) -> None:
+    """Refuse a text file whose lines make too many cells, however short they are.
+
+    A reader fills every line up to the width of the header, so a line of one byte costs a whole row.
+
+    Args:
+        path: The file. It is read in pieces, and only if its size leaves a doubt.
+        columns: The width of the header.
+        before: The number of lines up to the header, with it.
+        line_end: What ends a line.
+    """
+    if path.stat().st_size * columns <= MOST_CELLS:
+        return
+    with path.open("rb") as file:
+        ends = sum(chunk.count(line_end) for chunk in iter(lambda: file.read(_CHUNK), b""))
+    check_cells(max(0, ends - before), columns)
 
 
 def check_workbook(path: Path) -> None:

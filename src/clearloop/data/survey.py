@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clearloop.arrays import Floats
-from clearloop.data.cells import Header, numbers, seconds, split_header
+from clearloop.data.cells import Header, identifier, numbers, seconds, split_header
+from clearloop.data.excitation import single_rows
+from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.numbers import significant
-from clearloop.task.tables import SECONDS
 
 if TYPE_CHECKING:
     import polars as pl
 
 _MOST_ROWS = 1_000_000  # that are looked at
 _MOST_STEPS = 1_000  # between the smallest and the largest whole number, up to which they count as steps
+_MANY_ROWS = 200  # from which on single values may be left out
+_NEAR = 0.1  # of the range: values that are nearer to the others stay
 HOLDS = 0.1  # share of rows with a new value, up to which a signal counts as held
 
 _Kind = Literal["number", "date", "text", "empty"]
@@ -52,6 +55,18 @@ class Column:
     def held(self) -> bool:
         """True if the signal moves in steps, with long stretches in which it does not change."""
         return not self.constant and self.changes <= HOLDS
+
+    @property
+    def body(self) -> tuple[float, float]:
+        """The range of the values without a few that lie far off, such as those of a startup."""
+        known = np.sort(self.values[np.isfinite(self.values)])
+        few = single_rows(len(known))
+        if len(known) < _MANY_ROWS or self.distinct <= 2:
+            return self.low, self.high
+        low, high = float(known[few]), float(known[-1 - few])
+        near = _NEAR * (high - low)
+        inside = known[(known >= low - near) & (known <= high + near)]
+        return float(inside[0]), float(inside[-1])
 
     @property
     def step(self) -> float | None:
@@ -105,6 +120,42 @@ def _values(column: "pl.Series") -> tuple[_Kind, Floats]:
     return "text", values
 
 
+# Columns by the names that people use, and names that formulas can use.
+
+
+def find(text: str, columns: Sequence[Column]) -> Column:
+    """Find a column by its name, by its name without the unit, or by the name that a task would give it.
+
+    Raises:
+        ClearloopError: No column has that name, or several have.
+    """
+    for spelling in (lambda c: c.name, lambda c: c.header.name, lambda c: identifier(c.name)):
+        found = [column for column in columns if spelling(column).casefold() == text.strip().casefold()]
+        if len(found) == 1:
+            return found[0]
+    names = [column.name for column in columns] + [identifier(column.name) for column in columns]
+    raise ClearloopError(
+        f"no column {quoted(text)}{did_you_mean(text, names) or ';'} {list_columns(columns)}"
+    )
+
+
+def list_columns(columns: Sequence[Column]) -> str:
+    """List the names of columns for an error message."""
+    return "the columns are: " + ", ".join(quoted(column.name) for column in columns[:20])
+
+
+def make_names(columns: Sequence[Column]) -> dict[str, str]:
+    """Give each column a name that formulas can use; all names are different."""
+    names: dict[str, str] = {}
+    for column in columns:
+        name, number = identifier(column.name), 2
+        while name in names.values():
+            name, number = f"{identifier(column.name)}_{number}", number + 1
+        if names.setdefault(column.name, name) != name:
+            raise ClearloopError(f"column {quoted(column.name)} has two roles: name it once")
+    return names
+
+
 # Roles: what each column may be for, guessed from its name, its unit and its course.
 
 Role = Literal["time", "episode", "reward", "terminal", "state", "action", "setpoint", "external", "ignored"]
@@ -120,14 +171,26 @@ _TIMES = {
     "temps",
     "tiempo",
     "clock",
+    "elapsed",
+    "stamp",
+    "datum",
+    "uhrzeit",
     "seconds",
+    "minutes",
+    "hours",
+    "sec",
+    "min",
+    "hr",
 }
 _EPISODES = {"episode", "run", "trial", "experiment", "segment", "cycle"}
 TERMINALS = {"terminal", "terminated", "done", "failed", "failure"}
 SETPOINTS = {
     "setpoint", "sp", "target", "reference", "ref", "referencia", "referenz", "soll", "sollwert", "desired",
-    "demand", "goal", "consigne", "consigna", "wanted",
+    "demand", "goal", "consigne", "consigna", "wanted", "setp", "spt", "aim", "fuehrungsgroesse",
 }  # fmt: skip
+_ABBREVIATED = ("setpoint", "target", "soll", "ref", "sp", "set", "des")
+"""Begins or ends of words that hold a setpoint's state, too: `yref`, `Tsp`, `spT`, `levelset`."""
+_BARE_SETPOINTS = {"r", "w"}  # the reference in textbooks, if it is held
 _OUTSIDE = {"ambient", "outdoor", "outside", "weather", "disturbance", "load", "external"}
 NO_USE = {
     "saturation",
@@ -142,11 +205,13 @@ NO_USE = {
     "id",
 }
 _DEVICES = (
-    "control command cmd heater valve pump voltage volt pwm force torque throttle duty power motor fan "
-    "damper burner stellgroesse ventil pumpe heizung"
+    "control command cmd controller output heater valve pump voltage volt pwm force torque throttle duty "
+    "power motor fan damper burner stellgroesse ventil pumpe heizung"
 )
+_DEVICES += " vanne valvula bomba chauffage calefactor opening stellgrad"
 ACTIONS = dict.fromkeys(_DEVICES.split(), 2)
-ACTIONS |= {"u": 4, "action": 4, "actions": 4, "manipulated": 4, "input": 3, "actuator": 3}
+ACTIONS |= {"u": 4, "action": 4, "actions": 4, "manipulated": 4, "mv": 4, "input": 3, "actuator": 3, "op": 3}
+ACTIONS |= {"q": 1, "tc": 1}
 """Words in the names of actions, and how strongly each points to an action."""
 
 
@@ -176,8 +241,9 @@ def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
     take(*_time(columns))
     for column in left():
         take(*_plain(column))
-    setpoints = [column for column in left() if _is_setpoint(column)]
-    for column, why in _actions([column for column in left() if column not in setpoints]):
+    setpoints = [column for column in left() if _is_setpoint(column, columns)]
+    others = [column for column in left() if column not in setpoints]
+    for column, why in _actions(others) or _unpaired(others, setpoints):
         take(column, "action", why)
     for column in left():
         if _action_score(column) >= 2 and column not in setpoints:
@@ -230,8 +296,21 @@ def _plain(column: Column) -> tuple[Column | None, Role, str]:
     return None, "ignored", ""
 
 
-def _is_setpoint(column: Column) -> bool:
-    return bool(words(column) & SETPOINTS) or {"set", "point"} <= words(column)
+def _is_setpoint(column: Column, columns: Sequence[Column]) -> bool:
+    named = words(column)
+    if named & SETPOINTS or {"set", "point"} <= named:
+        return True
+    if named <= _BARE_SETPOINTS and (column.held or column.constant):
+        return True
+    others = set().union(*(words(other) for other in columns if other is not column))
+    return any(rest in others for word in named for rest in _abbreviated(word))
+
+
+def _abbreviated(word: str) -> list[str]:
+    """Return what is left of a word without `ref`, `sp` or the like at its begin or end."""
+    found = [word.removesuffix(mark) for mark in _ABBREVIATED if word.endswith(mark)]
+    found += [word.removeprefix(mark) for mark in _ABBREVIATED if word.startswith(mark)]
+    return [rest for rest in found if rest]
 
 
 def _actions(columns: Sequence[Column]) -> list[tuple[Column, str]]:
@@ -244,6 +323,41 @@ def _actions(columns: Sequence[Column]) -> list[tuple[Column, str]]:
     stem = re.sub(r"\d+", "", first.name)
     siblings = [column for column in columns if re.sub(r"\d+", "", column.name) == stem]
     return [(column, _action_reason(column)) for column in siblings if not column.constant]
+
+
+_WITH_STEPS = 0.5  # share of the setpoint's steps at which a controller's output jumps
+_JUMP = 5.0  # times the usual change of a column: a jump
+
+
+def _unpaired(columns: Sequence[Column], setpoints: Sequence[Column]) -> list[tuple[Column, str]]:
+    """Return the columns without a setpoint that move as an action does."""
+    moving = [column for column in columns if not column.constant and column.kind == "number"]
+    followed = [_state_of(setpoint, moving) for setpoint in setpoints]
+    rest = [column for column in moving if column not in followed]
+    if not rest:
+        return []
+    if not any(followed):
+        held = [column for column in rest if column.held]
+        return [(column, "held between steps") for column in held] if len(held) < len(rest) else []
+    jumping = [column for column in rest if any(_jumps(column, setpoint) for setpoint in setpoints)]
+    if jumping:
+        return [(column, "has no setpoint, and jumps when one changes") for column in jumping]
+    held = [column for column in rest if column.held]
+    if held:
+        return [(column, "has no setpoint, held between steps") for column in held]
+    return [(rest[0], "the only column without a setpoint")] if len(rest) == 1 else []
+
+
+def _jumps(column: Column, setpoint: Column) -> bool:
+    """Return True if a column jumps in the rows in which a setpoint changes, or in the next ones."""
+    steps = np.flatnonzero(np.diff(setpoint.values)) + 1
+    changes = np.abs(np.diff(column.values, prepend=column.values[:1]))
+    steps = steps[steps < len(changes) - 2]
+    if not 2 <= len(steps) <= len(changes) // 10:
+        return False
+    usual = float(np.nanmedian(np.delete(changes, steps)))
+    largest = np.max([changes[steps + later] for later in range(3)], axis=0)
+    return float(np.mean(largest > _JUMP * usual)) >= _WITH_STEPS and float(np.nanmax(largest)) > 0
 
 
 def _action_score(column: Column) -> int:
@@ -261,16 +375,31 @@ def _action_reason(column: Column) -> str:
 def _state_of(setpoint: Column, states: Sequence[Column]) -> Column | None:
     """Return the state that shares most words and the unit with a setpoint, or the only state."""
     bare = words(setpoint) - SETPOINTS - {"set", "point"}
+    bare |= {rest for word in bare for rest in _abbreviated(word)}
 
     def score(state: Column) -> float:
         same_unit = state.header.unit == setpoint.header.unit != ""
         inside = state.low <= setpoint.high and setpoint.low <= state.high
-        return 3 * len(bare & words(state)) + 2 * same_unit + inside
+        return 3 * len(bare & words(state)) + 2 * same_unit + 2 * _tracks(state, setpoint) + inside
 
     best = max(states, key=score, default=None)
     if best is None or (len(states) > 1 and score(best) < 2):
         return None
     return best
+
+
+def _tracks(state: Column, setpoint: Column) -> bool:
+    """Return True if a state follows a setpoint that moves."""
+    known = np.isfinite(state.values) & np.isfinite(setpoint.values)
+    values, aims = (
+        column.values[known] / max(abs(column.low), abs(column.high)) for column in (state, setpoint)
+    )
+    if len(values) < 10 or not np.ptp(values) or not np.ptp(aims):
+        return False
+    return float(np.corrcoef(values, aims)[0, 1]) > _TRACKED
+
+
+_TRACKED = 0.7  # correlation of a state with its setpoint
 
 
 # Time scales: how fast a log was sampled, and how fast its signals are.
@@ -282,12 +411,25 @@ EPOCHS = {"ns": 1e17, "us": 1e14, "ms": 1e11}
 """Times beyond these numbers count from 1970, in that unit."""
 
 
+_TIME_WORDS = {
+    word: unit
+    for unit, spellings in {
+        "ns": "ns nanoseconds", "us": "us µs microseconds", "ms": "ms msec millis milliseconds",
+        "s": "s sec secs second seconds sekunden segundos",
+        "min": "min mins minute minutes minuten minutos", "h": "h hr hrs hour hours std stunden horas heures",
+    }.items()
+    for word in spellings.split()
+}  # fmt: skip
+
+
 def time_unit(column: Column) -> str:
     """Return the unit of a time column, from its header or from the size of its numbers; else seconds."""
     if column.kind == "date":
         return "s"
-    if column.header.unit in SECONDS:
-        return column.header.unit
+    said = [column.header.unit.casefold().rstrip("."), *sorted(words(column))]
+    for word in said:
+        if word in _TIME_WORDS:
+            return _TIME_WORDS[word]
     return next((unit for unit, least in EPOCHS.items() if column.low > least), "s")
 
 

@@ -1,7 +1,8 @@
 """The examination of one controller before somebody signs it: margins, responses, robustness, coverage."""
 
 from clearloop.diagnosis.diagnosis import Diagnosis, aimed, diagnose
-from clearloop.diagnosis.linearisation import Linearisation, Margin, Margins, Mode, find_margins, linearise
+from clearloop.diagnosis.linearisation import Linearisation, Mode, linearise
+from clearloop.diagnosis.margins import LoggedMargins, Margin, Margins, find_logged_margins, find_margins
 from clearloop.diagnosis.response import StepResponse, step_responses
 from clearloop.diagnosis.robustness import (
     Coverage,
@@ -20,6 +21,7 @@ __all__ = [
     "Diagnosis",
     "Disturbance",
     "Linearisation",
+    "LoggedMargins",
     "Margin",
     "Margins",
     "Mode",
@@ -32,6 +34,7 @@ __all__ = [
     "cover",
     "diagnose",
     "disturb",
+    "find_logged_margins",
     "find_margins",
     "linearise",
     "map_starts",

@@ -1,4 +1,4 @@
-"""The closed loop for small deviations from its steady state: s' = U s + V a with a = C s, modes and margins.
+"""The closed loop for small deviations from its steady state: s' = U s + V a with a = C s, and its modes.
 
 Past values that the controller or the system reads (lags, the window of a PID's sum) count as states too. The
 derivatives are taken at the steady state, at the setpoint or near it, by central differences in double
@@ -9,7 +9,7 @@ taken over a longer distance.
 import cmath
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller
 from clearloop.diagnosis.response import Law, Stepper
-from clearloop.methods.linear_model import LinearModel
 from clearloop.numbers import json_values
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -37,17 +36,66 @@ def closed_loop(moves: Floats, law: Floats) -> Floats:
         moves: [S, H, W] slopes of the system.
         law: [A, H, W] slopes of the law.
     """
-    (s, rows, width), moves, law = moves.shape, moves.reshape(len(moves), -1), law.reshape(len(law), -1)
-    chosen = np.arange(s, width)
-    matrix = np.eye(rows * width, k=-width)  # the present row becomes the first past row
-    matrix[:s] = moves + moves[:, chosen] @ law
-    if rows > 1:
-        matrix[width + chosen] = law
-    read = np.vstack([moves, law]).any(axis=0).reshape(rows, width)
+    s, entries = len(moves), _kept(moves, law)
+    place = {entry: k for k, entry in enumerate(entries)}
+    lags, columns = np.array(entries).T
+    matrix = np.zeros((len(entries), len(entries)))
+    chosen = law[:, lags, columns]
+    matrix[:s] = moves[:, lags, columns] + moves[:, 0, s:] @ chosen
+    for k, (lag, column) in enumerate(entries):
+        if lag == 1 and column >= s:
+            matrix[k] = chosen[column - s]
+        elif lag:
+            matrix[k, place[lag - 1, column]] = 1.0  # what is present becomes past
+    return matrix
+
+
+def _kept(moves: Floats, law: Floats) -> list[tuple[int, int]]:
+    """Return the present states and the past values that are read, as (lag, column)."""
+    s, rows, width = moves.shape
+    read = np.asarray(np.vstack([moves, law]).any(axis=0))
     deepest = np.where(read.any(axis=0), rows - 1 - np.argmax(read[::-1], axis=0), 0)
-    kept = np.arange(rows)[:, None] <= deepest
-    kept[0, chosen] = False
-    return matrix[np.ix_(kept.ravel(), kept.ravel())]
+    return [
+        (lag, column)
+        for lag in range(int(deepest.max()) + 1)
+        for column in range(width)
+        if lag <= deepest[column] and (lag or column < s)
+    ]
+
+
+def essential(task: Task, moves: Floats, law: Floats) -> tuple[Floats, Floats]:
+    """Return the slopes without external states and without computed states that nothing reads.
+
+    They would add eigenvalues that say nothing about the loop: an external state is an input, and a sum that
+    no controller reads grows for ever.
+    """
+    s, computed = len(task.states), np.isin(task.state_names, task.scope.derived)
+    kept = ~np.isin(task.state_names, task.scope.external) & (~computed | law[:, :, :s].any(axis=(0, 1)))
+    for _ in range(int(computed.sum())):
+        kept = kept | computed & moves[kept][:, :, :s].any(axis=(0, 1))
+    columns = np.append(kept, np.ones(moves.shape[2] - s, np.bool_))
+    return moves[kept][:, :, columns], law[:, :, columns]
+
+
+def is_stable(moves: Floats, law: Floats) -> bool:
+    """Tell whether every mode of a loop dies out, by how often its characteristic function turns round 0.
+
+    This is the argument principle. It serves loops with a long memory, whose eigenvalues would take too long.
+    """
+    s, rows = len(moves), max(moves.shape[1], law.shape[1])
+    points = 2 ** math.ceil(math.log2(max(16 * rows, 4096)))
+    half = np.arange(points // 2 + 1)
+    both = np.concatenate([lengthened(moves, rows), lengthened(law, rows)])
+    responses = np.moveaxis(np.fft.fft(both, points, axis=1)[:, half], 1, 0)  # [points, S + A, W]
+    z = np.exp(2j * np.pi * half / points)
+    left = np.zeros(responses.shape, np.complex128)
+    left[:, np.arange(s), np.arange(s)] = z[:, None]
+    left[:, np.arange(s, len(both)), np.arange(s, len(both))] = 1.0
+    values = np.linalg.det(left - responses)
+    if (np.abs(values) < 1e-12 * np.abs(values).max()).any():
+        return False
+    turns = np.diff(np.unwrap(np.angle(values))).sum() / np.pi
+    return round(float(turns)) == s
 
 
 def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -62,8 +110,7 @@ def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray
         z: [n] points of the complex plane; on the unit circle, z = exp(i ω dt).
     """
     s, n_actions = len(moves), len(law)
-    past = z[:, None] ** -np.arange(moves.shape[1])  # [n, H]
-    plant, own = (np.einsum("nh,ohw->now", past, slopes) for slopes in (moves, law))
+    plant, own = (_responses(slopes, z) for slopes in (moves, law))
     states = np.linalg.solve(z[:, None, None] * np.eye(s) - plant[:, :, :s], plant[:, :, s:])
     back = np.linalg.solve(np.eye(n_actions) - own[:, :, s:], own[:, :, :s] @ states)  # [n, A, A]
     gains = []
@@ -73,6 +120,15 @@ def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray
         through = np.linalg.solve(rest, back[:, others, a][:, :, None])
         gains.append(-back[:, a, a] - (back[:, a, others][:, None] @ through)[:, 0, 0])
     return np.array(gains)
+
+
+def _responses(slopes: Floats, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return the sums [n, outputs, W] of slopes over their lags, at points z of the complex plane."""
+    parts = []
+    for some in np.array_split(z, max(1, slopes.shape[1] * len(z) // 2_000_000)):
+        past = some[:, None] ** -np.arange(slopes.shape[1])
+        parts.append(np.einsum("nh,ohw->now", past, slopes, optimize=True))
+    return np.concatenate(parts)
 
 
 def delayed(moves: Floats, action: int, steps: int) -> Floats:
@@ -110,11 +166,11 @@ def find_slopes(function: Callable[[Floats], Floats], window: Floats, steps: Flo
         window: [H, W] the point at which the slopes are taken.
         steps: [W] the size of the differences in each column.
     """
-    pushes = np.eye(window.size).reshape(-1, *window.shape) * steps
-    sizes = np.tile(steps, len(window))[:, None]
     here = function(window[None])
-    up, down = function(window + pushes), function(window - pushes)
-    near = (function(window + pushes / 4) - function(window - pushes / 4)) / (sizes / 2)
+    sizes = np.tile(steps, len(window))[:, None]
+    ends = [_pushed(function, window, steps, share) for share in (1.0, -1.0, 0.25, -0.25)]
+    up, down = ends[:2]
+    near = (ends[2] - ends[3]) / (sizes / 2)
     slopes = (up - down) / (2 * sizes)
     bends = np.abs((up - here) - (here - down)) / sizes
     # Slopes of columns with different units are compared by the change that they make over their own steps.
@@ -122,6 +178,16 @@ def find_slopes(function: Callable[[Floats], Floats], window: Floats, steps: Flo
     doubtful = np.maximum(bends, np.abs(near - slopes)) * sizes > tolerance
     values = np.moveaxis(slopes.reshape(*window.shape, -1), -1, 0)
     return Slopes(values, not doubtful.any())
+
+
+def _pushed(function: Callable[[Floats], Floats], window: Floats, steps: Floats, share: float) -> Floats:
+    """Return the outputs [H W, outputs] with each entry of the window moved by a share of its step."""
+    parts = []
+    for some in np.array_split(np.arange(window.size), max(1, window.size**2 // 1_000_000)):
+        pushes = np.zeros((len(some), window.size))
+        pushes[np.arange(len(some)), some] = share * steps[some % len(steps)]
+        parts.append(function(window + pushes.reshape(-1, *window.shape)))
+    return np.concatenate(parts)
 
 
 # Eigenvalues of a loop in discrete time, as an engineer reads them: in seconds, with a damping ratio.
@@ -190,7 +256,8 @@ _LONG = 0.3  # their length on a surrogate, over which the kinks of its networks
 RESTS = 1e-6  # the most that may change in one step at a steady state
 _FARTHEST = 3.0  # the largest distance of a steady state from the setpoint that it belongs to
 _ROUNDS = 30  # of Newton's method
-MOST_MEMORY = 1_000  # numbers in a window; the eigenvalues of larger loops would mean little
+MOST_MEMORY = 4_000  # numbers in a window whose slopes are found by differences
+MOST_MODES = 1_200  # values that a loop may remember, for its eigenvalues to be found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,7 +284,9 @@ class Linearisation:
     memory: int
     """number of past states and actions that the loop needs besides the present states"""
     modes: tuple[Mode, ...]
-    """the modes of the closed loop, the slowest first"""
+    """the modes of the closed loop, the slowest first; none if it remembers too many values"""
+    steady: bool | None = None
+    """True if small deviations die out, where the modes are not known"""
 
     @property
     def states(self) -> Floats:
@@ -237,7 +306,9 @@ class Linearisation:
     @property
     def stable(self) -> bool | None:
         """True if small deviations die out; None if the eigenvalues do not tell."""
-        return all(mode.inside for mode in self.modes) if self.at_rest and self.smooth else None
+        if not (self.at_rest and self.smooth):
+            return None
+        return all(mode.inside for mode in self.modes) if self.steady is None else self.steady
 
     def to_dict(self) -> dict[str, Any]:
         """Return the linearisation as JSON values."""
@@ -262,6 +333,8 @@ class Linearisation:
             return "does not rest at the setpoint"
         if not self.smooth:
             return "switches at its steady state, so it cannot be linearised there"
+        if not self.modes:
+            return "stable" if self.stable else "unstable"
         slowest = self.modes[0]
         after = "" if slowest.time_constant is None else f", time constant {slowest.time_constant:.3g} s"
         return (
@@ -292,7 +365,7 @@ def linearise(
     law = Law(controller, task, surrogate, smooth=True)
     stepper = Stepper(task, law.aims, surrogate, members, bare=True)
     rows = max(law.history, stepper.history)
-    if rows * len(task.scope.names) > MOST_MEMORY:
+    if rows * len(task.scope.names) > MOST_MEMORY and not any(law.controller.loops()):
         return None
     return _Loop(law, stepper, rows, spread, coarse=surrogate is not None).linearisation()
 
@@ -309,11 +382,9 @@ class _Loop:
     def linearisation(self) -> Linearisation:
         point, at_rest = self._rest()
         s = len(self.task.states)
-        moves, law = (
-            self._system_slopes(point),
-            find_slopes(self._act, self._window(point), _SMALL * self.sizes),
-        )
-        matrix = closed_loop(moves, law.values)
+        moves, law = self._system_slopes(point), self._law_slopes(point)
+        loop = essential(self.task, moves, law.values)
+        modes, steady = loop_modes(*loop, self.task.dt)
         return Linearisation(
             task=self.task,
             aims=self.law.aims[0],
@@ -324,8 +395,9 @@ class _Loop:
             smooth=law.smooth,
             moves=moves,
             law=law.values,
-            memory=len(matrix) - s,
-            modes=find_modes(matrix, self.task.dt),
+            memory=len(_kept(*loop)) - len(loop[0]),
+            modes=modes,
+            steady=steady,
         )
 
     def _rest(self) -> tuple[Floats, bool]:
@@ -334,19 +406,25 @@ class _Loop:
         aims = np.append(self.law.aims[0], np.zeros(len(self.task.actions)))
         for _ in range(3):  # a law may read its own past actions
             aims[s:] = self._act(self._window(aims)[None])[0]
-        point = aims
+        point, near = aims, self._near()
         for _ in range(_ROUNDS):
             window = self._window(point)
             left = np.append(self._move(window[None])[0], self._act(window[None])[0]) - point
             if (np.abs(left) <= RESTS * self.sizes).all():
-                return point, True
-            slopes = [self._system_slopes(point), find_slopes(self._act, window, _SMALL * self.sizes).values]
+                low, high = self.task.action_limits.T
+                within = (point[s:] >= low - RESTS) & (point[s:] <= high + RESTS)
+                return (point, True) if within.all() else (aims, False)
+            slopes = [self._system_slopes(point), self._law_slopes(point).values]
             jacobian = np.concatenate(slopes).sum(axis=1) - np.eye(len(point))
             scaled = jacobian * self.sizes / self.sizes[:, None]
             point = point - self.sizes * np.linalg.lstsq(scaled, left / self.sizes)[0]
-            if (np.abs(point - aims)[:s] > _FARTHEST * self.sizes[:s]).any():
+            if (np.abs(point - aims)[:s] > _FARTHEST * self.sizes[:s])[near].any():
                 break
         return aims, False
+
+    def _near(self) -> NDArray[np.bool_]:
+        """Return which states [S] must rest near their setpoint; a computed sum may rest anywhere."""
+        return ~np.isin(self.task.state_names, self.task.scope.derived)
 
     def _window(self, point: Floats) -> Floats:
         return np.tile(point, (self.rows, 1))
@@ -361,150 +439,27 @@ class _Loop:
 
     def _system_slopes(self, point: Floats) -> Floats:
         step = _LONG if self.coarse else _SMALL
-        return find_slopes(self._move, self._window(point), step * self.sizes).values
+        window = np.tile(point, (self.stepper.history, 1))
+        return lengthened(find_slopes(self._move, window, step * self.sizes).values, self.rows)
+
+    def _law_slopes(self, point: Floats) -> Slopes:
+        """Return the slopes of the law; those of a PID are its gains, however long its windows are."""
+        loops = list(self.law.controller.loops())
+        if not loops:
+            return find_slopes(self._act, self._window(point), _SMALL * self.sizes)
+        slopes = np.zeros((len(self.task.actions), self.rows, len(self.sizes)))
+        for loop in loops:
+            taps = slopes[
+                self.task.action_names.index(loop.action), :, self.task.state_names.index(loop.state)
+            ]
+            taps[0] -= loop.kp + loop.kd
+            taps[1] += loop.kd
+            taps[: loop.window] -= loop.ki
+        return Slopes(slopes, smooth=True)
 
 
-# Gain, phase and delay margins of a closed loop: how far it is from instability.
-#
-# The loop of one action is cut at a time, and the others stay closed. The loop of an unstable plant has a
-# gain margin downwards, too. The limits of actions play no part, because margins are for small deviations.
-
-POINTS = 4_000  # frequencies, from _SLOWEST to the Nyquist frequency
-_SLOWEST = 1e-4  # of the Nyquist frequency
-REAL = 1e-2  # a response is taken for real if its imaginary part is a smaller share of its real part
-_MOST_STEPS = 20  # the longest delay that is tried
-
-
-@dataclass(frozen=True)
-class Margin:
-    """The margins of one action's loop. None means that no such change makes the loop unstable."""
-
-    action: str
-    gain_up: float | None
-    """the factor by which the gain of the loop may rise, above 1"""
-    gain_down: float | None
-    """the factor to which the gain of the loop may fall, below 1"""
-    phase: float | None
-    """in degrees"""
-    delay: float | None
-    """the delay that may be added, in seconds"""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the margins as JSON values."""
-        return {name: json_values(value) for name, value in vars(self).items()}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Margins:
-    """The modes of a closed loop and the margins of each of its actions."""
-
-    modes: tuple[Mode, ...]
-    """the modes of the closed loop, the slowest first"""
-    actions: tuple[Margin, ...]
-    """the margins of each action; empty if the loop is not stable"""
-
-    @property
-    def stable(self) -> bool:
-        """True if every mode dies out."""
-        return all(mode.inside for mode in self.modes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the margins as JSON values."""
-        return {
-            "stable": self.stable,
-            "modes": [mode.to_dict() for mode in self.modes],
-            "actions": [margin.to_dict() for margin in self.actions],
-        }
-
-    def __repr__(self) -> str:
-        said = f"{'stable' if self.stable else 'unstable'}: largest eigenvalue {abs(self.modes[0].value):.4f}"
-        return "; ".join([said, *map(_said, self.actions)])
-
-
-def find_margins(linear: Linearisation, model: LinearModel | None = None) -> Margins | None:
-    """Find the margins of a linearised controller.
-
-    Args:
-        linear: The linearisation of the controller and its system.
-        model: A linear model of the log, which takes the place of the linearised system. Such a model is the
-            same everywhere, so that the loop need not be at a steady state.
-
-    Returns:
-        The margins, or None where the gains of the controller mean nothing: at a kink or a jump, away from
-        the steady state without `model`, and where a law of steps is flat.
-    """
-    if not linear.smooth or not (linear.at_rest or (model is not None and linear.law.any())):
-        return None
-    task, law = linear.task, linear.law
-    moves = linear.moves if model is None else model.slopes
-    rows = max(moves.shape[1], law.shape[1])
-    moves, law = lengthened(moves, rows), lengthened(law, rows)
-    modes = find_modes(closed_loop(moves, law), task.dt)
-    if not all(mode.inside for mode in modes):
-        return Margins(modes, ())
-    frequencies = np.geomspace(_SLOWEST, 1.0, POINTS) * np.pi / task.dt
-    responses = loop_gains(moves, law, np.exp(1j * frequencies * task.dt))
-    return Margins(
-        modes,
-        tuple(
-            _bearing(_margin(name, response, frequencies), moves, law, a, task.dt)
-            for a, (name, response) in enumerate(zip(task.action_names, responses, strict=True))
-        ),
-    )
-
-
-def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
-    """Find the margins of a stable loop from its frequency response; the nearest crossing counts.
-
-    Args:
-        action: The name of the action at which the loop is cut.
-        response: [n] the complex open-loop response.
-        frequencies: [n] in radians per second.
-    """
-    from control import stability_margins
-
-    bode = np.abs(response), np.degrees(np.unwrap(np.angle(response))), frequencies
-    factors, phases, _, _, crossings, _ = stability_margins(bode, returnall=True)
-    # A response is real at frequency 0, unless something integrates, and at the Nyquist frequency.
-    ends = [end.real for end in response[[0, -1]] if abs(end.imag) < REAL * abs(end.real)]
-    factors = np.append(factors, [-1 / end for end in ends if end < 0])
-    delays = np.radians(np.remainder(phases, 360.0)) / crossings
-    return Margin(
-        action,
-        gain_up=_nearest(factors[factors > 1]),
-        gain_down=_nearest(-factors[factors < 1], -1.0),
-        phase=_nearest(np.abs(phases)),
-        delay=_nearest(delays),
-    )
-
-
-def _bearing(margin: Margin, moves: Floats, law: Floats, action: int, dt: float) -> Margin:
-    """Return the margin with no more delay than the sampled loop bears in whole steps.
-
-    That may be less than its phase margin says: a loop that still has gain at the Nyquist frequency is not
-    described by a delay of a fraction of a step.
-    """
-    most = math.inf if margin.delay is None else margin.delay
-    for steps in range(1, _MOST_STEPS + 1):
-        if steps * dt > most:
-            break
-        late = delayed(moves, action, steps)
-        if not all(mode.inside for mode in find_modes(closed_loop(late, lengthened(law, late.shape[1])), dt)):
-            return replace(margin, delay=(steps - 1) * dt)
-    return margin
-
-
-def _nearest(values: Floats, sign: float = 1.0) -> float | None:
-    finite = values[np.isfinite(values)]
-    return sign * float(finite.min()) if finite.size else None
-
-
-def _said(margin: Margin) -> str:
-    up, down = margin.gain_up, margin.gain_down
-    parts = [
-        None if up is None else f"gain x {up:.3g}",
-        None if down is None else f"gain x {down:.3g} downwards",
-        None if margin.phase is None else f"{margin.phase:.3g} degrees",
-        None if margin.delay is None else f"delay {margin.delay:.3g} s",
-    ]
-    return f"{margin.action} bears " + (", ".join(part for part in parts if part) or "any change")
+def loop_modes(moves: Floats, law: Floats, dt: float) -> tuple[tuple[Mode, ...], bool | None]:
+    """Return the modes of a loop, or if it remembers too many values, whether they all die out."""
+    if len(_kept(moves, law)) > MOST_MODES:
+        return (), is_stable(moves, law)
+    return find_modes(closed_loop(moves, law), dt), None

@@ -283,7 +283,7 @@ class Law:
             task: The task that it controls.
             surrogate: Any surrogate of the task, needed only where the task has no plant: the engine does not
                 run without a system.
-            smooth: True if actions that take only some values are not rounded to them.
+            smooth: True if actions are neither limited nor rounded to the values that they may take.
         """
         self.task, self.controller = task, controller.for_task(task)
         self.aims = setpoint_table(task, 1, self.controller.setpoint)
@@ -293,7 +293,8 @@ class Law:
         """H, the number of rows that the controller reads"""
         self._policies = encode([self.controller], task, history=rows)
         if smooth:
-            self._policies = self._policies._replace(counts=np.zeros(len(task.actions)))
+            reach = np.tile([-STATE_LIMIT, STATE_LIMIT], (len(task.actions), 1))
+            self._policies = self._policies._replace(counts=np.zeros(len(task.actions)), limits=reach)
         system = make_system(task, surrogate, rows, None if surrogate is None else [0])
         self._system = system._replace(
             dynamics=system.dynamics._replace(substeps=1)

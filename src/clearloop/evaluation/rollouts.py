@@ -21,6 +21,7 @@ from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios, setpoint_table
 from clearloop.surrogate import Surrogate
+from clearloop.surrogate.dynamics import CALM, Disturbance
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
@@ -103,6 +104,7 @@ def evaluate(
     surrogate: Surrogate | None = None,
     members: Sequence[int] | None = None,
     starts: Scenarios | NDArray[np.float64] | int = 1024,
+    disturbance: Disturbance = CALM,
     workers: int | None = None,
     progress: _Progress | None = None,
 ) -> Evaluation:
@@ -114,6 +116,7 @@ def evaluate(
         surrogate: The model to run on; None runs on the plant.
         members: The members of the surrogate to run on; None takes all.
         starts: The number of points of the task's scoring set, or states [N, S], or scenarios.
+        disturbance: What the actuator of a surrogate does differently from the log; planners know none.
         workers: The number of threads; None takes as many as there are cores.
         progress: A function that is told the share of the work that is done, for planners, which take long.
 
@@ -126,13 +129,13 @@ def evaluate(
     controller = with_model(controller.for_task(task), task)
     if surrogate is None and task.gymnasium is not None:
         return _evaluate_environment(controller, task, starts)
-    history = window(task, [controller])
+    history = max(window(task, [controller]), task.history + disturbance.late)
     view = task.unveiled if surrogate is None else task
     job = make_job(task, controller, starts, surrogate, history)
     if (pilot := pilot_of(controller)) is not None:
         rollout = step_through(pilot, job, surrogate, members, workers=workers, progress=progress)
     else:
-        system = make_system(task, surrogate, history, members)
+        system = make_system(task, surrogate, history, members, disturbance)
         rollout = roll_out(encode([controller], view, history=history), system, job, workers=workers)
     on = "system" if surrogate is None else "model"
     return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])
@@ -289,12 +292,16 @@ def window(task: Task, controllers: Sequence[Controller]) -> int:
 
 
 def make_system(
-    task: Task, surrogate: Surrogate | None, history: int, members: Sequence[int] | None = None
+    task: Task,
+    surrogate: Surrogate | None,
+    history: int,
+    members: Sequence[int] | None = None,
+    disturbance: Disturbance = CALM,
 ) -> System:
-    """Return the task's plant; or, if a surrogate is given, all of its members, or some."""
+    """Return the task's plant; or, if a surrogate is given, all or some of its members, disturbed."""
     if surrogate is None:
         return lower_plant(task, np.float64, history)
-    return surrogate.system(np.float64, members, history)
+    return surrogate.system(np.float64, members, history, disturbance)
 
 
 def make_job(
@@ -306,10 +313,8 @@ def make_job(
 ) -> Job:
     """Return the scenarios as the engine needs them, for the plant or, with noise, for a model of it."""
     scenarios = find_scenarios(task, controller, starts, surrogate is None)
-    n, steps, luck = len(scenarios), scenarios.steps, scenarios.luck
-    return scenarios.job(
-        task, history, noise=None if surrogate is None else surrogate.noise.draw(n, steps, luck)
-    )
+    noise = None if surrogate is None else surrogate.draw_noise(scenarios)
+    return scenarios.job(task, history, noise=noise)
 
 
 def find_scenarios(

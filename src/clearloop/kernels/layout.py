@@ -49,7 +49,7 @@ class Networks(NamedTuple):
     """Networks of equal sizes, one after the other, member by member; see `network.py`."""
 
     numbers: Array
-    """[total · numbers of each] weights and biases"""
+    """[total · numbers of each] weights and biases, then the gains of a linear part if there is one"""
     total: int
     """number of networks"""
     sizes: Array

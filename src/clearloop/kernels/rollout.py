@@ -12,7 +12,7 @@ import numpy as np
 from clearloop.kernels.compilation import inlined, kernel, part
 from clearloop.kernels.interpreter import run_tile
 from clearloop.kernels.layout import CLASSES, DRIVEN, FORMULA, LANES, MOVED, NETWORKS, SEQUENCE
-from clearloop.kernels.network import BLOCK, forward
+from clearloop.kernels.network import BLOCK, forward, length
 from clearloop.kernels.policies import act
 from clearloop.kernels.vectors import VECTOR, anywhere, fetch, maximum, minimum, splat, store, where
 
@@ -47,7 +47,7 @@ def advance(
 def _predict(member: int, networks: Any, ways: Any, rows: Any, at: Any, width: int) -> None:
     """Add to each MOVED state the change that its network predicts from states and actions."""
     size, moved = networks.numbers.size // networks.total, 0
-    now = at.frame + ways.size
+    now, layers = at.frame + ways.size, length(networks.sizes)
     for j in range(ways.size):
         moved += ways[j] == MOVED
     network = member * moved
@@ -57,6 +57,10 @@ def _predict(member: int, networks: Any, ways: Any, rows: Any, at: Any, width: i
                 networks.numbers, network * size, networks.sizes, networks.activations,
                 rows, now, at.frame + j, at.hidden, at.widest, 0, width,
             )  # fmt: skip
+            if size > layers:  # the gains of a linear part follow
+                _add_linear(
+                    networks.numbers, network * size + layers, size - layers, rows, now, at.frame + j, width
+                )
             network += 1
         else:
             for i in range(0, width, VECTOR):
@@ -64,6 +68,16 @@ def _predict(member: int, networks: Any, ways: Any, rows: Any, at: Any, width: i
     for j in range(ways.size):
         for i in range(0, width, VECTOR):
             store(rows, at.frame + j, i, fetch(rows, now + j, i) + fetch(rows, at.frame + j, i))
+
+
+@part
+def _add_linear(numbers: Any, at: int, inputs: int, rows: Any, x: int, y: int, width: int) -> None:
+    """Add to row y the linear function of the rows from x on whose gains start at numbers[at]."""
+    for i in range(0, width, VECTOR):
+        total = fetch(rows, y, i)
+        for k in range(inputs):
+            total = total + numbers[at + k] * fetch(rows, x + k, i)
+        store(rows, y, i, total)
 
 
 @part

@@ -1,14 +1,22 @@
-"""The linear plant of sec. 3.1, s′ = U s + V a + c, is identified by least squares from a batch.
+"""The linear plant of sec. 3.1, s′ = U s + V a + c, as it follows from a batch, in absolute coordinates.
 
-States are deviations from their setpoints. The constant c is there because a plant may have its steady state
-elsewhere than at 0 (a symmetric plant has c = 0). Steps that fail are left out, because failure changes
-states as no linear plant does. If the task has a history, the model looks back only as far as it helps.
-External states are not learned: they are assumed to stay nearly as they are, so that controllers feed them
-forward, and to return to their means. If the log does not determine a number, this is an error; nothing is
+What a plant does depends on its states, its actions and on what comes from outside; its setpoints only move
+the controller. So states are not measured from their setpoints here. The three kinds of states are treated
+apart:
+
+- States that are logged are fitted (`identification.py`), with as many lags and as much dead time as the
+  log shows.
+- States that are computed have formulas, whose slopes are exact. They are not fitted, and no state follows
+  from them: they hold nothing that the logged values do not.
+- External states are inputs. They are assumed to stay nearly as they are, so that controllers feed them
+  forward, and to return to their means.
+
+Steps that fail are left out, because failure changes states as no linear plant does. If the log does not
+determine a number, its standard error says so; if it determines none, this is an error, and nothing is
 guessed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -17,39 +25,61 @@ import numpy as np
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
+from clearloop.data.log import first_rows, last_rows, setpoint_rows
 from clearloop.errors import ClearloopError, UnsuitableError
-from clearloop.expression import Variable, variables
+from clearloop.expression import Variable, evaluate, variables
+from clearloop.methods.identification import (
+    LONGEST_DELAY,
+    MOST_LAGS,
+    TINY,
+    Equations,
+    Record,
+    fit_equations,
+)
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
 _COLLINEAR = 1e-6  # the smallest singular value of states and actions, as a share of the largest
-TINY = 1e-9  # share of usual sizes below which differences are rounding
-CERTAIN = 4.0  # standard errors that an effect must be away from 0
-HELPS = 0.95  # a longer history must reduce the residual of some state to this share
+CERTAIN = 3.0  # standard errors that an effect must be away from 0
 HELD = 0.999  # share of an external state's distance from its mean that is left after a step
 FREE = 1e3  # the weight against deviations at rest of process variables, relative to other states and actions
+MOST_ROWS = 20_000  # rows of the log that are used, in evenly spaced pieces
+_PIECE = 2_000  # rows of a piece
 
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """A linear model of S states and A actions with H rows of history.
+    """A linear model of S states and A actions with H rows of history, in the units of the log.
 
-    Its state z is the window of H rows without the present actions.
+    Its state z is the window of H rows without the present actions and without what nothing reads.
     """
 
     task: Task
-    history: int
-    """H, at most the history of the task"""
     gains: Floats
     """[S, H (S + A)] from the window (states and actions of each lag, the present first) to the next state"""
     constant: Floats
     """[S] c"""
+    aims: Floats
+    """[S, S] from the setpoints to the next state; 0 but for computed states"""
+    errors: Floats
+    """[S, H (S + A)] standard error of each gain; 0 where it is known"""
     residual: Floats
-    """[S] standard deviation of the prediction errors"""
-    spread: Floats
-    """[H (S + A)] standard error of each gain, for a residual of 1"""
+    """[S] standard deviation of the prediction errors; 0 for states that are not fitted"""
     sizes: Floats
     """[S + A] standard deviations of states, half the ranges of actions"""
+    middle: Floats
+    """[S + A] means in the log; 0 if the plant is symmetric"""
+    usual: Floats
+    """[S] the usual setpoints of the log; 0 for states without one"""
+    delays: Ints
+    """[S, A] dead time from each action to each logged state, in steps beyond the one that actions take"""
+    equations: Equations
+    """the difference equations of the logged states"""
+
+    @property
+    def history(self) -> int:
+        """H, the number of rows that the model looks at; it may be more than the task's."""
+        return int(self.gains.shape[1]) // len(self.sizes)
 
     @property
     def slopes(self) -> Floats:
@@ -57,108 +87,252 @@ class LinearModel:
         return self.gains.reshape(len(self.task.states), self.history, -1)
 
     @property
+    def entries(self) -> list[tuple[int, int]]:
+        """The entries of z as (lag, column): present states, past states and past actions that are read."""
+        s = len(self.task.states)
+        read = self.gains.any(axis=0).reshape(self.history, -1)
+        deepest = np.where(read.any(axis=0), self.history - 1 - np.argmax(read[::-1], axis=0), 0)
+        states = [(lag, j) for lag in range(self.history) for j in range(s) if lag <= deepest[j]]
+        actions = [
+            (lag, j) for lag in range(1, self.history) for j in range(s, len(self.sizes)) if lag <= deepest[j]
+        ]
+        return states + actions
+
+    @property
     def matrices(self) -> tuple[Floats, Floats]:
-        """U [n, n] and V [n, A], with the past among the states: n = H S + (H − 1) A, named by `names`."""
-        s, a, h = len(self.task.states), len(self.task.actions), self.history
-        blocks = self.slopes
-        past = s * h
-        u, v = np.zeros((past + a * (h - 1),) * 2), np.zeros((past + a * (h - 1), a))
-        u[:s, :past] = blocks[:, :, :s].reshape(s, -1)
-        u[:s, past:] = blocks[:, 1:, s:].reshape(s, -1)
-        v[:s] = blocks[:, 0, s:]
-        u[s:past, : past - s] = np.eye(past - s)  # what is present now is past then
-        if h > 1:
-            v[past : past + a] = np.eye(a)
-            u[past + a :, past : len(u) - a] = np.eye(a * (h - 2))
+        """U [n, n] and V [n, A], with the past among the states; `names` names the entries of z."""
+        s, entries = len(self.task.states), self.entries
+        place = {entry: k for k, entry in enumerate(entries)}
+        u, v = np.zeros((len(entries), len(entries))), np.zeros((len(entries), len(self.task.actions)))
+        u[:s] = self.slopes[:, [lag for lag, _ in entries], [j for _, j in entries]]
+        v[:s] = self.slopes[:, 0, s:]
+        for k, (lag, j) in enumerate(entries):
+            if lag == 1 and j >= s:
+                v[k, j - s] = 1.0  # what is present now is past then
+            elif lag:
+                u[k, place[lag - 1, j]] = 1.0
         return u, v
 
     @property
     def names(self) -> tuple[str, ...]:
         """[n] the names of the entries of z, as formulas write them."""
-        states = [(name, lag) for lag in range(self.history) for name in self.task.state_names]
-        actions = [(name, lag) for lag in range(1, self.history) for name in self.task.action_names]
-        return tuple(str(Variable(name, lag=lag or None)) for name, lag in (*states, *actions))
+        names = self.task.scope.names
+        return tuple(str(Variable(names[j], lag=lag or None)) for lag, j in self.entries)
 
-    def rest(self, wanted: Flags) -> tuple[Floats, Floats]:
-        """Return the steady state nearest to 0 in the `wanted` states [S]: deviations [S] and actions [A]."""
+    def held(self, states: Floats, actions: Floats) -> Floats:
+        """Return z [n] of a plant that has been at these states [S] with these actions [A] for long."""
+        row = np.append(states, actions)
+        return np.array([row[j] for _, j in self.entries])
+
+    def rest(
+        self, wanted: Flags, aims: Floats | None = None, *, limited: bool = True
+    ) -> tuple[Floats, Floats]:
+        """Return the steady state whose `wanted` states [S] are nearest to their setpoints, or to 0.
+
+        Args:
+            wanted: [S] the process variables.
+            aims: [S] the setpoints; None takes the usual ones of the log.
+            limited: True if the actions are limited.
+
+        Returns:
+            The states [S] and the actions [A]. Sums of the past, which may rest anywhere, are 0.
+        """
         s, a = len(self.task.states), len(self.task.actions)
+        aims = self.usual if aims is None else aims
+        origin = self.middle.copy()
+        aimed = wanted | np.isin(self.task.state_names, list(self.task.setpoints))
+        origin[:s] = np.where(aimed, aims, origin[:s])
+        fitted = ~np.isin(self.task.state_names, self.task.scope.derived)
         static = self.slopes.sum(axis=1)
-        scale = self.sizes * np.append(np.where(wanted, 1.0, FREE), np.full(a, FREE))
-        kept = np.hstack([np.eye(s) - static[:, :s], -static[:, s:]]) * scale
-        point = scale * np.linalg.lstsq(kept, self.constant)[0]
+        kept = np.hstack([np.eye(s) - static[:, :s], -static[:, s:]])
+        sizes = np.where(self.sizes > 0, self.sizes, 1.0)
+        scale = sizes * np.append(np.where(wanted, 1.0, FREE), np.full(a, FREE))
+        left = (self.constant - kept @ origin)[fitted] / sizes[:s][fitted]
+        point = origin + scale * np.linalg.lstsq((kept * scale)[fitted] / sizes[:s][fitted, None], left)[0]
+        for j in np.flatnonzero(~fitted):
+            point[j] = 0.0
+            if abs(kept[j, j]) > TINY:
+                point[j] = (self.constant[j] + self.aims[j] @ aims - kept[j] @ point) / kept[j, j]
         low, high = self.task.action_limits.T
-        return point[:s], np.clip(point[s:], low, high)
+        return point[:s], np.clip(point[s:], low, high) if limited else point[s:]
+
+    def drawn(self, count: int, rng: np.random.Generator) -> Iterator["LinearModel"]:
+        """Yield models whose fitted numbers differ from these as much as their standard errors say."""
+        for equations in self.equations.drawn(count, rng):
+            yield _assembled(self, equations)
 
 
-def identify(task: Task, batch: Batch) -> LinearModel:
-    """Fit a linear model to a batch by least squares.
+def identify(task: Task, batch: Batch, *, history: int | None = None, plain: bool = False) -> LinearModel:
+    """Fit a linear model to a batch.
+
+    Args:
+        task: The task, which says which states are computed and which come from outside.
+        batch: The log.
+        history: The most rows that the model may look at, the present one included; None looks back as far as
+            it helps, also further than the task.
+        plain: True for least squares alone over the rows of the task's history, as in sec. 3.1 of the paper.
 
     Raises:
         UnsuitableError: The batch does not determine the model; the message says why and what to log.
     """
-    steps = _known_steps(task, batch)
+    if len(batch) > MOST_ROWS:
+        batch = batch.thinned(MOST_ROWS, _PIECE)
+    record, logged, external = _record(task, batch)
+    _check_present(task, record, logged, external)
+    most = max(task.history, 1 if plain else MOST_LAGS) if history is None else history
+    longest = task.history if plain else min(LONGEST_DELAY + most, most if history is not None else 10**6)
+    equations = fit_equations(
+        record, most_lags=most, longest=longest, plain=plain, symmetric=task.symmetric, kept=task.history
+    )
     s, a = len(task.states), len(task.actions)
-    window = steps.window.reshape(len(steps), task.history, s + a).copy()
-    window[:, :, :s] -= steps.setpoints[:, None]
-    inputs, targets = window.reshape(len(steps), -1), steps.next - steps.setpoints
-    _check_present(task, inputs[:, : s + a])
-    models = [_fit(task, inputs[:, : h * (s + a)], targets, h) for h in range(1, task.history + 1)]
-    inside = ~np.isin(task.state_names, task.scope.external)
-    least = (models[-1].residual + TINY * models[-1].sizes[:s])[inside]
-    enough = (model for model in models if (HELPS * model.residual[inside] <= least).all())
-    model = next(enough, models[-1])
-    _check_effects(model)
-    return _with_held(model, targets.mean(axis=0), np.flatnonzero(~inside))
-
-
-def _known_steps(task: Task, batch: Batch) -> Steps:
-    """Return the steps that do not fail; if they are enough, only those whose whole window was logged."""
-    steps, episodes = Steps.of(task, batch), batch.transitions().episode
-    age = np.arange(len(steps)) - np.searchsorted(episodes, episodes)
-    whole = ~steps.failing & (age >= task.history - 1)
-    enough = np.count_nonzero(whole) > 2 * steps.window.shape[1]
-    return steps[whole if enough else ~steps.failing]
-
-
-def _fit(task: Task, inputs: Floats, targets: Floats, history: int) -> LinearModel:
-    """Fit windows [n, H (S + A)] to next states [n, S], both as deviations from setpoints."""
-    moved = not task.symmetric
-    middle, aim = moved * inputs.mean(axis=0), moved * targets.mean(axis=0)
-    x, y = inputs - middle, targets - aim
-    scale = np.where(x.any(axis=0), np.sqrt(np.mean(x**2, axis=0)), 1.0)
-    inverse = np.linalg.pinv(x / scale, rcond=_COLLINEAR)  # past rows may well say the same as present ones
-    gains = (inverse @ y).T / scale
-    freedom = len(x) - x.shape[1] - 1
-    residual = np.sqrt(np.sum((y - x @ gains.T) ** 2, axis=0) / freedom)
-    return LinearModel(
+    delays = np.zeros((s, a), np.int64)
+    delays[logged] = equations.delays
+    both = np.hstack([batch.states, np.nan_to_num(batch.actions)])
+    middle = (
+        np.zeros(s + a)
+        if task.symmetric
+        else np.append(batch.states.mean(axis=0), np.nanmean(batch.actions, axis=0))
+    )
+    aims = setpoint_rows(task, batch.setpoints, len(batch.states))
+    empty = LinearModel(
         task=task,
-        history=history,
-        gains=gains,
-        constant=aim - gains @ middle,
-        residual=residual,
-        spread=np.sqrt(np.sum(inverse**2, axis=1)) / scale,
-        sizes=np.append(targets.std(axis=0), np.ptp(task.action_limits, axis=1) / 2),
+        gains=np.zeros((s, 0)),
+        constant=np.zeros(s),
+        aims=np.zeros((s, s)),
+        errors=np.zeros((s, 0)),
+        residual=np.zeros(s),
+        sizes=np.append(both[:, :s].std(axis=0), np.ptp(task.action_limits, axis=1) / 2),
+        middle=middle,
+        usual=np.median(aims, axis=0),
+        delays=delays,
+        equations=equations,
+    )
+    model = _assembled(empty, equations)
+    _check_effects(model)
+    return model
+
+
+def _record(task: Task, batch: Batch) -> tuple[Record, Ints, Ints]:
+    """Return the rows of a batch, and the numbers of its logged states and of the external ones that vary."""
+    names = np.array(task.state_names)
+    logged = np.flatnonzero(np.isin(names, task.predicted))
+    external = _varying(task, batch)
+    failing = np.zeros(len(batch.states), np.bool_)
+    acting = np.flatnonzero(~last_rows(batch.episodes))
+    failing[acting] = Steps.of(task, batch).failing
+    known = ~last_rows(batch.episodes) & ~failing
+    age = np.arange(len(batch.states)) - first_rows(batch.episodes)
+    record = Record(
+        batch.states[:, logged], batch.states[:, external], np.nan_to_num(batch.actions), known, age
+    )
+    return record, logged, external
+
+
+def _varying(task: Task, batch: Batch) -> Ints:
+    """Return the external states that change; a constant one is part of the constant c."""
+    return np.array(
+        [
+            j
+            for j, n in enumerate(task.state_names)
+            if n in task.scope.external and np.ptp(batch.states[:, j])
+        ],
+        np.int64,
     )
 
 
-def _with_held(model: LinearModel, means: Floats, external: Ints) -> LinearModel:
-    """Replace the rows of external states: nothing acts on them, and they return to their means slowly."""
-    gains, constant = model.gains.copy(), model.constant.copy()
-    gains[external] = 0.0
-    gains[external, external] = HELD
-    constant[external] = (1 - HELD) * means[external]
-    return replace(model, gains=gains, constant=constant)
+def _assembled(model: LinearModel, equations: Equations) -> LinearModel:
+    """Return the model with these equations, with the formulas of computed states and held external ones."""
+    task, s = model.task, len(model.task.states)
+    width = len(model.sizes)
+    names = np.array(task.state_names)
+    logged = np.flatnonzero(np.isin(names, task.predicted))
+    external = np.flatnonzero(np.isin(names, task.scope.external) & (model.sizes[:s] > 0))
+    lags, depth = equations.states.shape[1], equations.actions.shape[1]
+    formulas = {name: _linear_formula(model, name) for name in task.derived}
+    deepest = max((lag for formula in formulas.values() for lag, _ in formula.slopes), default=0)
+    rows = max(lags, depth, deepest, 1)
+    slopes, errors = np.zeros((s, rows, width)), np.zeros((s, rows, width))
+    seen = np.append(logged, external)
+    own = np.ix_(logged, np.arange(lags), seen)
+    acts = np.ix_(logged, np.arange(depth), np.arange(s, width))
+    slopes[own], slopes[acts] = equations.states, equations.actions
+    errors[own], errors[acts] = equations.state_errors, equations.action_errors
+    constant, aims, residual = np.zeros(s), np.zeros((s, s)), np.zeros(s)
+    constant[logged], residual[logged] = equations.constant, equations.residual
+    for j in np.flatnonzero(np.isin(names, task.scope.external)):
+        slopes[j, 0, j], constant[j] = HELD, (1 - HELD) * model.middle[j]
+    for name, formula in formulas.items():
+        j = np.intp(task.state_names.index(name))
+        constant[j], aims[j] = formula.constant, formula.aims
+        for (lag, column), slope in formula.slopes.items():
+            if lag:
+                slopes[j, lag - 1, column] += slope  # a lag of 1 at the next row is the present row
+            else:
+                slopes[j] += slope * slopes[column]
+                constant[j] += slope * constant[column]
+                aims[j] += slope * aims[column]
+    return replace(
+        model,
+        gains=slopes.reshape(s, -1),
+        errors=errors.reshape(s, -1),
+        constant=constant,
+        aims=aims,
+        residual=residual,
+        equations=equations,
+    )
 
 
-def _check_present(task: Task, present: Floats) -> None:
-    """Check the present rows [n, S + A]: there are enough, all columns vary, and none follows the others."""
-    unknown = task.history * present.shape[1] + 1
+@dataclass(frozen=True, eq=False)
+class _LinearFormula:
+    """The formula of a computed state, linear about the usual values of the log."""
+
+    slopes: dict[tuple[int, int], float]
+    """by lag and column of states and actions"""
+    aims: Floats
+    """[S] slopes by the setpoints"""
+    constant: float
+
+
+def _linear_formula(model: LinearModel, name: str) -> _LinearFormula:
+    """Find the slopes of a formula by central differences, which are exact where it is linear."""
+    task, formula = model.task, model.task.derived[name]
+    s, names = len(task.states), task.scope.names
+    read = variables(formula)
+    usual = {variable: _usual(model, variable) for variable in read}
+    slopes: dict[tuple[int, int], float] = {}
+    aims, constant = np.zeros(s), evaluate(formula, usual)
+    for variable in read:
+        column = names.index(variable.name)
+        push = 1e-3 * (model.sizes[column] or 1.0)
+        ends = [evaluate(formula, usual | {variable: usual[variable] + sign * push}) for sign in (1, -1)]
+        slope = (ends[0] - ends[1]) / (2 * push)
+        constant -= slope * usual[variable]
+        if variable.part != "value":
+            aims[column] += slope if variable.part == "setpoint" else -slope
+        if variable.part != "setpoint":
+            place = variable.lag or 0, column
+            slopes[place] = slopes.get(place, 0.0) + slope
+    return _LinearFormula(slopes, aims, constant)
+
+
+def _usual(model: LinearModel, variable: Variable) -> float:
+    column = model.task.scope.names.index(variable.name)
+    if variable.part == "setpoint":
+        return float(model.usual[column])
+    return float(model.middle[column] - (model.usual[column] if variable.part == "error" else 0.0))
+
+
+def _check_present(task: Task, record: Record, logged: Ints, external: Ints) -> None:
+    """Check that there are enough rows, that states and actions vary, and that none follows the others."""
+    rows = record.known
+    present = np.hstack([record.outputs, record.external, record.actions])[rows]
+    unknown = present.shape[1] + 1
     if len(present) < unknown + 2:
         raise UnsuitableError(
             f"batch: badly identified: {len(present)} steps that do not fail are too few for the {unknown} "
             "numbers that a linear model has for each state: log more steps"
         )
-    names = task.scope.names
+    names = [*(task.state_names[j] for j in (*logged, *external)), *task.action_names]
     for name, values in zip(names, present.T, strict=True):
         if not np.ptp(values):
             raise UnsuitableError(
@@ -177,14 +351,9 @@ def _check_present(task: Task, present: Floats) -> None:
 
 
 def _check_effects(model: LinearModel) -> None:
-    """Check that every action has an effect, now or after a few steps."""
-    s, a = len(model.task.states), len(model.task.actions)
-    error = CERTAIN * model.residual[:, None] * model.spread
-    floor = TINY * model.sizes[:s, None] / np.tile(model.sizes, model.history)
-    clear = np.asarray(np.abs(model.gains) > error + floor).reshape(-1, s + a)
-    seen = np.asarray(clear.any(axis=0))
-    for name, effect in zip(model.task.action_names, seen[s:], strict=True):
-        if not effect:
+    """Check that every action has an effect, on all states and with all lags together."""
+    for name, effective in zip(model.task.action_names, model.equations.effective, strict=True):
+        if not effective:
             raise UnsuitableError(
                 f"batch: badly identified: no effect of {name} stands out from the noise: "
                 f"log more steps, or larger changes of {name}"
@@ -225,6 +394,19 @@ def _is_rate(steps: Steps, state: int, other: int) -> bool:
     return bool(np.corrcoef(change, mean)[0, 1] > FOLLOWS**0.5)
 
 
+_SOON = 10  # steps after which an action has moved what it moves
+
+
+def _effects(model: LinearModel) -> Floats:
+    """Return how far a unit of each action moves each state within some steps [S, A], also through others."""
+    step, moved = model.matrices
+    effects = np.zeros((len(model.task.states), len(model.task.actions)))
+    for _ in range(min(_SOON, model.task.horizon)):
+        effects += np.abs(moved[: len(effects)])
+        moved = step @ moved
+    return effects
+
+
 def pair_loops(
     model: LinearModel, wanted: Sequence[str], given: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
@@ -254,8 +436,7 @@ def pair_loops(
             check_names(f"pid.loops.{action}", given[action], "a state", task.state_names)
         return [(state, action) for action, states in given.items() for state in dict.fromkeys(states)]
     s = len(task.states)
-    effects = np.abs(model.gains.reshape(s, -1, len(model.sizes))[:, :, s:]).sum(axis=1)
-    effects = effects * model.sizes[s:] / model.sizes[:s, None]
+    effects = _effects(model) * model.sizes[s:] / model.sizes[:s, None]
     rows = [task.state_names.index(name) for name in wanted]
     chosen = {(name, int(np.argmax(effects[row]))) for name, row in zip(wanted, rows, strict=True)}
     for idle in set(range(len(task.actions))) - {a for _, a in chosen}:

@@ -17,6 +17,7 @@ from clearloop.evaluation.q_evaluation import LinearQ
 from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
+from clearloop.methods.focus import Focus
 from clearloop.plants.plant import task_window
 from clearloop.plants.scenarios import Scenarios
 from clearloop.programs import Features
@@ -63,8 +64,8 @@ class Problem:
         """starts, setpoints and noise that candidates are tried with"""
         self.readable = _readable(task)
         """variables that a controller may read: states, now and before, and past actions"""
-        self._systems: dict[tuple[int, ...], System] = {}
-        self._jobs: dict[int, Job] = {}
+        self._systems: dict[tuple[tuple[int, ...], int], System] = {}
+        self._jobs: dict[tuple[int, int], Job] = {}
 
     @property
     def share(self) -> float:
@@ -95,6 +96,12 @@ class Problem:
         return np.where(sizes > 0, sizes, 1.0)
 
     @property
+    def moving_setpoints(self) -> tuple[Variable, ...]:
+        """The setpoints that a controller may read because they move: columns of the log, not numbers."""
+        setpoints = self.task.setpoints.items()
+        return tuple(Variable(name, "setpoint") for name, aim in setpoints if isinstance(aim, str))
+
+    @property
     def starts(self) -> Floats:
         """[n, S] the states from which candidates start."""
         return self.scenarios.starts[:, : len(self.task.states)]
@@ -104,36 +111,74 @@ class Problem:
         """[A, 2] the limits of the actions, in single precision."""
         return self.task.action_limits.astype(np.float32)
 
-    def penalties(self, policies: Policies, *, starts: int, members: int | None = None) -> Floats:
+    def penalties(
+        self,
+        policies: Policies,
+        *,
+        starts: int | Focus,
+        members: int | None = None,
+        history: int | None = None,
+    ) -> Floats:
         """Return the mean penalty [P] of each controller, and count the steps that this takes.
 
         Args:
             policies: P controllers.
-            starts: The number of starts to take the mean over, the first of the problem's.
+            starts: The number of starts to take the mean over, the first of the problem's; or a focus.
             members: The number of members to take the mean over; None takes all that the search may use.
+            history: The number of observations that the controllers were encoded for; None: the problem's.
         """
+        if isinstance(starts, Focus):
+            return starts.penalties(self.costs(policies, starts=starts, members=members))
         if self.value is not None:
-            self.spent += len(policies.numbers) * self.value.cost
-            return np.asarray(self.value.penalties(policies, self.starts[:starts]).mean(axis=1))
-        some = range(self.members if members is None else min(members, self.members))
-        chosen = tuple(self.surrogate.search_members[member] for member in some)
-        job = self._job(min(starts, len(self.scenarios)))
-        returns = roll_out(policies, self._system(chosen), job).returns
-        self.spent += returns.size * self.task.horizon
+            return np.asarray(self.costs(policies, starts=starts).mean(axis=1))
+        returns = self._returns(policies, starts, members, history or self.history)
         penalties: Floats = -returns.mean(axis=(0, 2), dtype=np.float64)
         return penalties
 
-    def _job(self, starts: int) -> Job:
-        if starts not in self._jobs:
-            scenarios = self.scenarios[:starts]
-            chance = self.surrogate.noise.draw(starts, scenarios.steps, scenarios.luck)
-            self._jobs[starts] = scenarios.job(self.task, self.history, np.float32, chance)
-        return self._jobs[starts]
+    def costs(self, policies: Policies, *, starts: int | Focus, members: int | None = None) -> Floats:
+        """Return the costs [P, N] of each controller from each start; see `penalties`."""
+        if self.value is not None:
+            self.spent += len(policies.numbers) * self.value.cost
+            some = starts.starts if isinstance(starts, Focus) else slice(starts)
+            return np.asarray(self.value.penalties(policies, self.starts[some]))
+        returns = self._returns(policies, starts, members, self.history)
+        costs: Floats = -returns.mean(axis=0, dtype=np.float64)
+        return costs
 
-    def _system(self, members: tuple[int, ...]) -> System:
-        if members not in self._systems:
-            self._systems[members] = self.surrogate.system(np.float32, members, self.history)
-        return self._systems[members]
+    def _returns(self, policies: Policies, starts: int | Focus, members: int | None, history: int) -> Any:
+        some = range(self.members if members is None else min(members, self.members))
+        chosen = tuple(self.surrogate.search_members[member] for member in some)
+        job = (
+            self._focused(starts, history)
+            if isinstance(starts, Focus)
+            else self._job(min(starts, len(self.scenarios)), history)
+        )
+        returns = roll_out(policies, self._system(chosen, history), job).returns
+        self.spent += returns.size * self.task.horizon
+        return returns
+
+    def _focused(self, focus: Focus, history: int) -> Job:
+        whole = self._job(len(self.scenarios), history)
+        chosen = {
+            name: array[focus.starts] if len(array) == len(self.scenarios) else array
+            for name, array in zip(_OF_STARTS, (getattr(whole, name) for name in _OF_STARTS), strict=True)
+        }
+        return whole._replace(**chosen)
+
+    def _job(self, starts: int, history: int) -> Job:
+        if (starts, history) not in self._jobs:
+            scenarios = self.scenarios[:starts]
+            chance = self.surrogate.draw_noise(scenarios)
+            self._jobs[starts, history] = scenarios.job(self.task, history, np.float32, chance)
+        return self._jobs[starts, history]
+
+    def _system(self, members: tuple[int, ...], history: int) -> System:
+        if (members, history) not in self._systems:
+            self._systems[members, history] = self.surrogate.system(np.float32, members, history)
+        return self._systems[members, history]
+
+
+_OF_STARTS = ("starts", "setpoints", "script", "noise")  # fields of a job that may have a row for each start
 
 
 def _readable(task: Task) -> tuple[Variable, ...]:

@@ -3,6 +3,7 @@
 1. Each process variable (`linear_model.py`) gets a loop on the action that moves it most.
 2. The critical gain and period of each loop are found on the model, and its gains follow from Ziegler and
    Nichols' table; every gain that is tried is kept, with its trajectory.
+   A loop that no gain brings to oscillate gets the gains of the SIMC rule from the linear model.
 3. The table leaves open the weights of the loops and the windows of their integrals. A particle swarm on the
    model finds them, starting at the table's own values. Ti and Td remain the table's.
 
@@ -22,14 +23,13 @@ import numpy as np
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers import encode, pid
 from clearloop.controllers.pid import LONGEST_WINDOW, Loop
-from clearloop.data.log import usual_setpoints
 from clearloop.errors import UnsuitableError, check_range
 from clearloop.kernels.engine import Rollout, roll_out
 from clearloop.kernels.layout import Job
-from clearloop.methods.linear_model import find_process_variables, identify, pair_loops
+from clearloop.methods.linear_model import LinearModel, find_process_variables, identify, pair_loops
 from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State, Trial
+from clearloop.methods.plant_answers import find_answers
 from clearloop.numbers import significant
-from clearloop.plants.scenarios import setpoint_table
 from clearloop.search.pso import PSO, Swarm
 
 _DIGITS = 4  # significant digits of what the swarm finds
@@ -79,14 +79,15 @@ class PIDSearch(Search):
     def __init__(self, problem: Problem, settings: PID, rng: np.random.Generator) -> None:
         task, batch = problem.task, problem.batch
         self.problem, self.settings, self.rng = problem, settings, rng
-        model = identify(task, batch)
+        published = problem.surrogate.track.name == "published"
+        self.model = identify(task, batch, plain=published)
+        model = self.model
         wanted = find_process_variables(task, batch)
         self.pairs = pair_loops(model, wanted, settings.loops)
         """(state, action) of every loop"""
-        deviations, actions = model.rest(np.isin(task.state_names, wanted))
+        place, actions = model.rest(np.isin(task.state_names, wanted))
         self.rest: Floats = actions[:0] if task.symmetric else actions
         """[A or 0] actions of the steady state, at which the search for biases starts"""
-        place = setpoint_table(task, 1, usual_setpoints(task, batch.setpoints))[0] + deviations
         duration = settings.watched * task.horizon
         self.laboratory = Laboratory(problem, place, actions, steps=duration, push=settings.push)
         self.trials: list[Trial] = []
@@ -108,11 +109,15 @@ class PIDSearch(Search):
         rest = [pair for pair in self.pairs if pair not in taken]
         results = [find_critical(self.laboratory, self.closed, *pair) for pair in rest]
         found = [(critical, trials) for critical, trials in results if critical is not None]
+        found = found or [
+            (one, []) for pair in rest if (one := from_linear_model(self.model, *pair)) is not None
+        ]
         if not found:
             names = " and ".join(f"{state} by {action}" for state, action in rest)
             raise UnsuitableError(
-                f"pid: no gain gives a sustained oscillation of {names} on the model: choose other loops "
-                "(setting loops), or another method"
+                f"pid: no gain gives a sustained oscillation of {names} on the model, and by the linear "
+                "model of the log the action does not move the state: choose other loops (setting loops), or "
+                "another method"
             )
         critical, trials = min(found, key=lambda result: result[0].period)
         self.closed.append(critical)
@@ -161,7 +166,11 @@ class PIDSearch(Search):
             outputs[action] = pid.Loops(
                 scale=significant(total, _DIGITS), bias=significant(bias, _DIGITS), loops=tuple(loops)
             )
-        return pid.PID(outputs=outputs)
+        other = [critical.input for critical in self.closed if critical.reset]
+        if not other:
+            return pid.PID(outputs=outputs)
+        names = ", ".join(dict.fromkeys(other))
+        return pid.PID(outputs=outputs, name=f"PID; {names}: SIMC, as no gain gives a sustained oscillation")
 
     @property
     def done(self) -> bool:
@@ -352,6 +361,8 @@ class Critical:
     action: str
     gain: float
     period: float
+    reset: float = 0.0
+    """the integral time in steps of a loop with the gain itself (`from_linear_model`); 0: by the table"""
 
     def loop(self, weight: float = 1.0, window: int | None = None) -> Loop:
         """Return the loop of the table: kp = 0.6 k, ki = 1.2 k / p, kd = 0.075 k p, per step.
@@ -361,6 +372,14 @@ class Critical:
             window: The window of the integral in steps, which the table lacks. None takes a third of the
                 period: then the proportional and the integral part together hold what the critical gain held.
         """
+        if self.reset:
+            return Loop(
+                input=self.input,
+                weight=weight,
+                kp=significant(self.gain, RULE_DIGITS),
+                ki=significant(self.gain / self.reset, RULE_DIGITS),
+                window=window or min(max(1, round(2 * self.reset)), LONGEST_WINDOW),
+            )
         return Loop(
             input=self.input,
             weight=weight,
@@ -396,6 +415,38 @@ def find_critical(
     return Critical(
         state, action, significant(best.gain, RULE_DIGITS), significant(best.period, RULE_DIGITS)
     ), trials
+
+
+def from_linear_model(model: LinearModel, state: str, action: str) -> Critical | None:
+    """Return the gains of a PI loop by the SIMC rule (Skogestad 2003), for a loop that does not oscillate.
+
+    The rule takes the plant for one of first order with dead time: gain k, time constant T and dead time θ.
+    With the closed-loop time constant C = max(θ, T / 4, one step), the proportional gain is T / (k (C + θ))
+    and the integral time is min(T, 4 (C + θ)). For a plant that integrates or runs away, its slope is k / T.
+
+    Returns:
+        The loop, or None if the action does not move the state.
+    """
+    answers = {(one.state, one.action): one for one in find_answers(model)}
+    answer = answers.get((state, action))
+    if answer is None or not answer.gain or not math.isfinite(answer.gain):
+        return None
+    dt = model.task.dt
+    late = answer.dead_time / dt + 1
+    if answer.time_constant is not None:
+        lag = max(answer.time_constant / dt, 1.0)
+        closed = max(late, lag / 4)
+        gain, reset = lag / (answer.gain * (closed + late)), min(lag, 4 * (closed + late))
+    else:
+        closed = max(late, model.task.horizon / 20)
+        gain, reset = 1 / (answer.gain * dt * (closed + late)), 4 * (closed + late)
+    return Critical(
+        state,
+        action,
+        significant(gain, RULE_DIGITS),
+        significant(4 * (closed + late), RULE_DIGITS),
+        significant(max(reset, 1.0), RULE_DIGITS),
+    )
 
 
 @dataclass(frozen=True, eq=False)

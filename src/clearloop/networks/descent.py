@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from clearloop.arrays import Floats
+from clearloop.arrays import Floats, Ints
 from clearloop.errors import ClearloopError
 from clearloop.networks.network import Activation, Loss, Progress, Scaling, Training
 
@@ -53,6 +53,8 @@ def descend(
     loss: Loss,
     settings: Training,
     rng: np.random.Generator,
+    draws: Ints | None = None,
+    units: Ints | None = None,
     progress: Progress | None,
 ) -> tuple[Layers, Floats]:
     """Train M networks for each of T targets.
@@ -64,6 +66,8 @@ def descend(
         loss: The loss to minimise.
         settings: The sizes of the networks and the settings of the descent.
         rng: The source of first weights and of the order of rows.
+        draws: [T, m] the rows that the networks of each target learn from; None takes all.
+        units: [T] the number of units that they use in every hidden layer; None takes all.
         progress: A function that is told of each epoch, if any.
 
     Returns:
@@ -75,8 +79,10 @@ def descend(
     rows, judges = _rows(*data), _rows(*held_out)
     targets, outputs, n = rows.targets.shape
     ensemble = (members, targets)
-    state = _begin(rng, ensemble, (len(rows.inputs), *settings.hidden, outputs), settings)
-    shuffle = partial(minibatches, rng, ensemble, n, min(n, settings.batch_size))
+    layers = first_layers(rng, ensemble, (len(rows.inputs), *settings.hidden, outputs))
+    state = _begin(layers if units is None else _narrowed(layers, units), ensemble, settings)
+    drawn = np.arange(n)[None] if draws is None else draws
+    shuffle = partial(minibatches, rng, ensemble, drawn, min(drawn.shape[1], settings.batch_size))
     losses = np.empty((settings.epochs, 2, *ensemble))
     order = shuffle()
     for epoch in range(settings.epochs):
@@ -96,10 +102,7 @@ def _rows(inputs: Floats, targets: Floats) -> TrainingRows:
     return TrainingRows(jnp.asarray(inputs, dtype=jnp.float32), jnp.asarray(targets, dtype=jnp.float32))
 
 
-def _begin(
-    rng: np.random.Generator, ensemble: tuple[int, int], sizes: tuple[int, ...], settings: Training
-) -> TrainingState:
-    layers = first_layers(rng, ensemble, sizes)
+def _begin(layers: Layers, ensemble: tuple[int, int], settings: Training) -> TrainingState:
     memory = _optimiser(settings, steps=1).init(layers)
     return TrainingState(
         layers, memory, best=layers, best_loss=jnp.full(ensemble, jnp.inf, dtype=jnp.float32)
@@ -118,13 +121,31 @@ def first_layers(rng: np.random.Generator, ensemble: tuple[int, int], sizes: tup
     return tuple((uniform(n_in, n_out, n_in), uniform(n_in, n_out)) for n_in, n_out in pairwise(sizes))
 
 
-def minibatches(rng: np.random.Generator, ensemble: tuple[int, int], n: int, size: int) -> NDArray[np.int32]:
-    """Return n rows in a random order for each network [steps, M, T, size]; an incomplete batch is left out.
+def _narrowed(layers: Layers, units: Ints) -> Layers:
+    """Return the networks of T targets with only `units` [T] units in each hidden layer.
 
-    NumPy draws them, because JAX shuffles by sorting, which on a CPU takes longer than the descent itself.
+    The other units have no weights, so no gradient ever reaches them, and they stay without.
     """
+    narrowed = []
+    for number, (w, b) in enumerate(layers):
+        used = units[:, None] > np.arange(w.shape[2]) if number < len(layers) - 1 else np.ones((1, 1))
+        fed = units[:, None] > np.arange(w.shape[3]) if number else np.ones((1, 1))
+        both = jnp.asarray(used[:, :, None] * fed[:, None, :], jnp.float32)
+        narrowed.append((w * both, b * jnp.asarray(used, jnp.float32)))
+    return tuple(narrowed)
+
+
+def minibatches(
+    rng: np.random.Generator, ensemble: tuple[int, int], drawn: Ints, size: int
+) -> NDArray[np.int32]:
+    """Return the rows `drawn` [T or 1, n] in a random order for each network [steps, M, T, size].
+
+    An incomplete batch is left out. NumPy draws the order, because JAX shuffles by sorting, which on a CPU
+    takes longer than the descent itself.
+    """
+    n = drawn.shape[1]
     steps = n // size
-    rows = np.broadcast_to(np.arange(n, dtype=np.int32), (*ensemble, n))
+    rows = np.broadcast_to(drawn.astype(np.int32), (*ensemble, n))
     order = rng.permuted(rows, axis=-1)[..., : steps * size]
     return np.moveaxis(order.reshape(*ensemble, steps, size), 2, 0)
 
@@ -223,7 +244,9 @@ class Refitting:
         """Fit the targets [n], and return the predictions [M, m] at the inputs that are asked."""
         y, n = jnp.asarray(targets, jnp.float32), len(targets)
         for _ in range(self.settings.epochs):
-            order = minibatches(self.rng, self.ensemble, n, min(n, self.settings.batch_size))[:, :, 0]
+            order = minibatches(
+                self.rng, self.ensemble, np.arange(n)[None], min(n, self.settings.batch_size)
+            )[:, :, 0]
             self.layers, self.memory = _sweep(
                 self.layers, self.memory, order, self.points, y, self.reads, self.settings
             )

@@ -1,7 +1,7 @@
 """A feed-forward network is a few plain arrays, which training returns, files hold, and kernels run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal, Self, get_args
 
@@ -67,6 +67,8 @@ class Network:
     biases: tuple[Floats, ...]
     """[outputs] of each layer"""
     activation: Activation = "relu"
+    linear: Floats | None = None
+    """[outputs, inputs] gains of a linear part, which is added to the output; None if there is none"""
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATION_FUNCTIONS:
@@ -85,7 +87,8 @@ class Network:
     def _layers_fit(self) -> bool:
         dense = all(w.ndim == 2 and min(w.shape) > 0 for w in self.weights)
         biased = [w.shape[:1] for w in self.weights] == [b.shape for b in self.biases]
-        return bool(self.weights) and dense and biased and self._layers_chain()
+        beside = self.linear is None or self.linear.shape == (len(self.weights[-1]), self.weights[0].shape[1])
+        return bool(self.weights) and dense and biased and self._layers_chain() and beside
 
     def _layers_chain(self) -> bool:
         return all(after.shape[1] == before.shape[0] for before, after in pairwise(self.weights))
@@ -95,13 +98,25 @@ class Network:
         """The numbers of inputs, of units in each hidden layer, and of outputs."""
         return (self.weights[0].shape[1], *(len(b) for b in self.biases))
 
+    @property
+    def linear_gains(self) -> Floats:
+        """[outputs, inputs] the gains of the linear part, which are 0 if there is none."""
+        inputs, *_, outputs = self.sizes
+        return np.zeros((outputs, inputs)) if self.linear is None else self.linear
+
     def __call__(self, inputs: ArrayLike) -> Floats:
         """Return outputs [n, outputs] for inputs [n, inputs], in double precision."""
-        x = np.asarray(inputs, dtype=np.float64)
+        given = x = np.asarray(inputs, dtype=np.float64)
         activate = ACTIVATION_FUNCTIONS[self.activation]
         for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = activate(x @ w.T + b)
-        return x @ self.weights[-1].T + self.biases[-1]
+        outputs: Floats = x @ self.weights[-1].T + self.biases[-1]
+        return outputs if self.linear is None else outputs + given @ self.linear.T
+
+    def seeing(self, matrix: Floats) -> "Network":
+        """Return the network of inputs x that gives what this one gives for `matrix` @ x."""
+        linear = None if self.linear is None else self.linear @ matrix
+        return replace(self, weights=(self.weights[0] @ matrix, *self.weights[1:]), linear=linear)
 
     def with_scaling(self, inputs: Scaling, outputs: Scaling) -> "Network":
         """Return the network for quantities in their own units, if this one is for standardised ones."""
@@ -156,6 +171,8 @@ def pack_networks(networks: Ensemble, name: str) -> dict[str, Floats]:
     for layer in range(len(shapes.pop()) - 1):
         arrays[f"{name}.weights.{layer}"] = np.array([[n.weights[layer] for n in m] for m in networks])
         arrays[f"{name}.biases.{layer}"] = np.array([[n.biases[layer] for n in m] for m in networks])
+    if any(network.linear is not None for member in networks for network in member):
+        arrays[f"{name}.linear"] = np.array([[n.linear_gains for n in m] for m in networks])
     return arrays
 
 
@@ -171,7 +188,16 @@ def unpack_networks(arrays: Mapping[str, Floats], name: str, activation: Activat
         raise ClearloopError(
             f"the layers of {name!r} hold different numbers of networks: train and save them again"
         )
-    return lower_layers(weights, biases, activation)
+    found = lower_layers(weights, biases, activation)
+    linear = arrays.get(f"{name}.linear")
+    if linear is None:
+        return found
+    if linear.shape != (*weights[0].shape[:2], weights[-1].shape[2], weights[0].shape[3]):
+        raise ClearloopError(f"the linear parts of {name!r} do not fit its layers: train and save them again")
+    return tuple(
+        tuple(replace(network, linear=gains) for network, gains in zip(member, rows, strict=True))
+        for member, rows in zip(found, linear, strict=True)
+    )
 
 
 def _layers(arrays: Mapping[str, Floats], name: str, dimensions: int) -> list[Floats]:

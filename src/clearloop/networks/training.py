@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clearloop.arrays import Floats
+from clearloop.arrays import Floats, Ints
 from clearloop.errors import ClearloopError
 from clearloop.networks.network import Ensemble, Loss, Progress, Scaling, Training, lower_layers
 
@@ -40,6 +40,8 @@ def train(
     rng: np.random.Generator,
     members: int = 1,
     loss: Loss = "squared",
+    draws: Ints | None = None,
+    units: Ints | None = None,
     progress: Progress | None = None,
 ) -> Trained:
     """Train networks for each of T targets, all at once; each has its own first weights and order of rows.
@@ -53,6 +55,10 @@ def train(
         rng: The source of first weights and of the order of rows.
         members: The number of networks for each target.
         loss: The loss to minimise.
+        draws: [T, m] the rows that the networks of each target learn from, which may be repeated; None takes
+            all rows for all targets.
+        units: [T] the number of units that the networks of each target use in every hidden layer; None takes
+            all units.
         progress: A function that is told of each epoch, if any.
 
     Raises:
@@ -71,6 +77,8 @@ def train(
         loss=loss,
         settings=settings,
         rng=rng,
+        draws=draws,
+        units=units,
         progress=progress,
     )
     weights, biases = zip(*layers, strict=True)

@@ -25,6 +25,7 @@ from clearloop.pages.sections import (
     evidence,
     examine,
     gains,
+    plant,
     robustness,
     small_deviations,
     starts,
@@ -50,7 +51,7 @@ def contents(file: Path, run: RunDirectory) -> Card:
     subject = examine(file, run)
     controller, task = subject.controller, subject.task
     above = (*_warnings(subject), *_parts(subject), *_rules(subject))
-    left = gains(subject), starts(subject), coverage(subject)
+    left = gains(subject), plant(subject), starts(subject), coverage(subject)
     right = small_deviations(subject), robustness(subject), costs(subject)
     kind = f"{controller.kind}, complexity {controller.complexity}"
     return Card(

@@ -36,8 +36,10 @@ from clearloop.pages.sentences import (
     compared,
     cost_of,
     headline,
+    interval,
     kept,
     planned,
+    promised,
     sentences,
 )
 from clearloop.plants.scenarios import Scenarios
@@ -241,7 +243,9 @@ def _data(examined: Report) -> Light:
 def _promise(front: Front) -> Light:
     pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
     if not pairs:
-        return Light("The promise", "fair", "There is no plant to test it on: only the model says so.")
+        said = [words] if (words := promised(front.entries[front.pick])) else []
+        untested = "there is no plant to test it on: only the model says so"
+        return Light("The promise", "fair", sentences(*said, untested))
     apart = max(abs(cost - promise) / max(abs(promise), 1e-9) for promise, cost in pairs)
     return Light("The promise", _graded(apart, KEPT, _NEARLY), sentences(kept(front)))
 
@@ -409,7 +413,7 @@ def report_contents(run: RunDirectory, progress: _Progress | None = None) -> dic
         "task": task,
         "headline": headline(front, rows, before),
         "doubts": [sentences(doubt["message"]) for doubt in description.get("doubts", [])],
-        "before": sentences(f"the log itself: {compared(trusted.get(pick.controller), before)}")
+        "before": sentences(f"the log itself: {compared(trusted.get(pick.controller), before, pick)}")
         if before.text
         else "",
         "beware": [sentences(warning) for warning in beware(rows)],
@@ -467,7 +471,7 @@ def _table(front: Front, trusted: Mapping[str, Trusted]) -> list[dict[str, Any]]
             "published": False,
             "method": entry.method,
             "complexity": entry.complexity,
-            "promised": penalty_with_error(entry.penalty_model, entry.penalty_model_se),
+            "promised": format_penalty(entry.penalty_model) + interval(entry),
             "system": penalty_with_error(entry.penalty_system, entry.penalty_system_se)
             if entry.penalty_system is not None
             else "",

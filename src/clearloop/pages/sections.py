@@ -3,8 +3,9 @@
 import hashlib
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,16 @@ from clearloop.arrays import Floats
 from clearloop.controllers import Controller, load
 from clearloop.controllers.views import TIMES
 from clearloop.data import Batch
-from clearloop.diagnosis import Diagnosis, Linearisation, Margins, Mode, diagnose, find_margins
+from clearloop.diagnosis import (
+    Diagnosis,
+    Linearisation,
+    LoggedMargins,
+    Margins,
+    Mode,
+    diagnose,
+    find_logged_margins,
+    find_margins,
+)
 from clearloop.diagnosis.terms import Experience
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
@@ -25,6 +35,7 @@ from clearloop.figures.style import SETTINGS
 from clearloop.figures.trajectories import Outcomes, draw_start_maps
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.lqr import LQR, Design, design
+from clearloop.methods.plant_answers import find_answers
 from clearloop.numbers import (
     estimate,
     number,
@@ -35,6 +46,7 @@ from clearloop.numbers import (
     true_minus,
 )
 from clearloop.pages.report import NOISE_SEED
+from clearloop.pages.sentences import sentences
 from clearloop.plants.scenarios import Scenarios
 from clearloop.registry import TARGETS
 from clearloop.runs import RunDirectory
@@ -176,12 +188,19 @@ class Subject:
             rest, action, aims = linear.point, linear.action, linear.aims
         return Experience(task, self.batch, rest, action, aims)
 
-    def margins(self, *, logged: bool) -> Margins | None:
-        """Find the margins with the linear model of the log, or with the system at the steady state."""
+    @property
+    def margins(self) -> Margins | None:
+        """The margins at the steady state of the system on which the controller was examined."""
         linear = self.diagnosis.linearisation
-        if linear is None or (logged and isinstance(self.model, ClearloopError)):
+        return None if linear is None else find_margins(linear)
+
+    @cached_property
+    def logged_margins(self) -> LoggedMargins | None:
+        """The margins by the linear model of the log, with what the log leaves unknown about them."""
+        linear = self.diagnosis.linearisation
+        if linear is None or isinstance(self.model, ClearloopError):
             return None
-        return find_margins(linear, self.model if logged and isinstance(self.model, LinearModel) else None)
+        return find_logged_margins(self.controller, linear, self.model, self.batch)
 
 
 def examine(file: Path, run: RunDirectory) -> Subject:
@@ -204,6 +223,7 @@ def examine(file: Path, run: RunDirectory) -> Subject:
     batch = Batch.load(run.path / "batch.parquet", task)
     surrogate = Surrogate.load(run.path / "surrogate", task)
     scoring = judging_starts(run, task, batch) if task.start_box is None else Scenarios.scoring(task)
+    model = _tried(lambda: identify(task, batch))
     return Subject(
         name=file.stem,
         file=file.name,
@@ -218,8 +238,10 @@ def examine(file: Path, run: RunDirectory) -> Subject:
             controller, task, surrogate=surrogate, members=surrogate.judge_members, starts=scoring
         ),
         tested=evaluate(controller, task) if task.scorable else None,
-        model=_tried(lambda: identify(task, batch)),
-        lqr=_tried(lambda: design(task, batch, LQR())),
+        model=model,
+        lqr=_tried(
+            lambda: design(task, batch, LQR(), model=None if isinstance(model, ClearloopError) else model)
+        ),
         fingerprint=hashlib.sha256(file.read_bytes()).hexdigest(),
     )
 
@@ -466,46 +488,64 @@ def small_deviations(subject: Subject) -> Section:
     """Return the section with the eigenvalues and the margins of the closed loop."""
     title, linear = "Small deviations", subject.diagnosis.linearisation
     why = f"it {linear!r}" if linear else subject.diagnosis.left_out.get("linearisation", "")
-    found = {
-        "linear model of the log": subject.margins(logged=True),
-        f"{subject.diagnosis.place} at rest": subject.margins(logged=False),
-    }
-    known = {name: margins for name, margins in found.items() if margins is not None}
+    logged, examined = subject.logged_margins, subject.margins
+    columns: dict[str, dict[str, str]] = {}
+    if logged is not None and logged.margins is not None:
+        columns["linear model of the log"] = _values(logged.margins, subject.task.dt, logged.unknown)
+    if examined is not None:
+        columns[f"{subject.diagnosis.place} at rest"] = _values(examined, subject.task.dt)
     notes = []
-    if not known:
-        return Section(title, lines=(f"No eigenvalues and margins: {why}.",))
+    if logged is not None and logged.why:
+        notes.append(sentences(f"unknown by the linear model of the log: {logged.why}"))
     if isinstance(subject.model, ClearloopError):
         notes.append(f"No linear model of the log: {subject.model}.")
-    columns = [_values(margins, subject.task.dt) for margins in known.values()]
-    labels = dict.fromkeys(label for column in columns for label in column)
-    rows = [[label, *(column.get(label, _NONE) for column in columns)] for label in labels]
+    if not columns:
+        return Section(title, lines=(f"No eigenvalues and margins: {why}.",), notes=tuple(notes))
+    labels = dict.fromkeys(label for column in columns.values() for label in column)
+    rows = [[label, *(column.get(label, _NONE) for column in columns.values())] for label in labels]
     notes.append("The limits of the actions are left out.")
     return Section(
         title,
         table=table(
-            ["", *known], rows, numbers=range(1, 1 + len(known)), widths=["1fr"] + ["auto"] * len(known)
+            ["", *columns], rows, numbers=range(1, 1 + len(columns)), widths=["1fr"] + ["auto"] * len(columns)
         ),
         notes=tuple(notes),
     )
 
 
-def _values(margins: Margins, dt: float) -> dict[str, str]:
+def plant(subject: Subject) -> Section:
+    """Return the section on what the plant does, by the linear model of the log."""
+    title = "The plant, by the linear model of the log"
+    if isinstance(subject.model, ClearloopError):
+        return Section(title, lines=(f"Not known: {subject.model}.",))
+    return Section(title, lines=tuple(answer.words for answer in find_answers(subject.model)))
+
+
+def _values(margins: Margins, dt: float, unknown: Collection[tuple[str, str]] = ()) -> dict[str, str]:
+    """Return the rows of a column; `unknown` names margins by action and name."""
     shown = {"": "stable" if margins.stable else "UNSTABLE"}
     for place, mode in enumerate(margins.modes[:MOST_MODES], 1):
         shown[f"eigenvalue {place}"] = _mode(mode)
-    slowest = margins.modes[0].time_constant
+    slowest = margins.modes[0].time_constant if margins.modes else None
     if slowest:
         shown["time constant"] = quantity(slowest, "s") if slowest > 0 else f"grows in {-slowest:.3g} s"
     damped = [mode.damping for mode in margins.modes if mode.damping is not None]
-    shown["least damping"] = number(min(damped)) if damped else "no oscillation"
+    if margins.modes:
+        shown["least damping"] = number(min(damped)) if damped else "no oscillation"
     for margin in margins.actions:
         of = f", {margin.action}" if len(margins.actions) > 1 else ""
-        up, down = margin.gain_up, margin.gain_down
-        shown[f"gain margin, up{of}"] = f"{TIMES} {number(up)}" if up is not None else "any"
-        shown[f"gain margin, down{of}"] = f"{TIMES} {number(down)}" if down is not None else "any"
-        shown[f"phase margin{of}"] = f"{number(margin.phase)}°" if margin.phase is not None else "any"
-        late = margin.delay
-        shown[f"delay margin{of}"] = "any" if late is None else f"{number(late, 3)} s ({late / dt:.1f} steps)"
+        up, down, late = margin.gain_up, margin.gain_down, margin.delay
+        said = {
+            "gain_up": ("gain margin, up", f"{TIMES} {number(up)}" if up is not None else "any"),
+            "gain_down": ("gain margin, down", f"{TIMES} {number(down)}" if down is not None else "any"),
+            "phase": ("phase margin", f"{number(margin.phase)}°" if margin.phase is not None else "any"),
+            "delay": (
+                "delay margin",
+                "any" if late is None else f"{number(late, 3)} s ({late / dt:.1f} steps)",
+            ),
+        }
+        for name, (label, value) in said.items():
+            shown[f"{label}{of}"] = "unknown" if (margin.action, name) in unknown else value
     return shown
 
 

@@ -25,11 +25,14 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
     where = " on the plant" if best.penalty_system is not None else ""
     alike = len({row.readable for row in front.judged}) == 1
     which = "The best controller" if alike else "The best controller that can be read"
-    said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where}"
+    said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where or interval(best)}"
     others, advice = [], ""
     from_log = next((row.from_log for row in rows if row.controller == best.controller), None)
     if best.penalty_system is None and before.kind == "log" and before.penalty and from_log is not None:
-        others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
+        if _is_no_gain(best, from_log, before.penalty):
+            others.append("no clear difference from the log, from the same rows")
+        else:
+            others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
         known = [row.from_log for row in rows if row.from_log is not None]
         if min(known) >= before.penalty:
             advice = " None is better than what controlled the plant when the log was made: keep that."
@@ -40,6 +43,39 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
         rival = min(rivals, key=lambda known: known.penalty_system)
         others.append(f"{_compared(cost, rival.penalty_system)} the best published, the {rival.title}")
     return (f"{said}: {' and '.join(others)}." if others else f"{said}.") + advice
+
+
+def interval(entry: "Entry") -> str:
+    """Return the interval of a promise in words, such as ` (2.3 to 2.7)`; nothing in old runs."""
+    if entry.penalty_low is None or entry.penalty_high is None:
+        return ""
+    return f" ({format_penalty(entry.penalty_low)} to {format_penalty(entry.penalty_high)})"
+
+
+def promised(pick: "Entry") -> str:
+    """Return a sentence on the promise of a pick that no plant can test; nothing in old runs."""
+    if pick.penalty_low is None or pick.penalty_high is None:
+        return ""
+    low, high = format_penalty(pick.penalty_low), format_penalty(pick.penalty_high)
+    return (
+        f"the pick promises {format_penalty(pick.penalty_model)}; "
+        f"the true penalty is between {low} and {high} in 95 of 100 cases"
+    )
+
+
+def _is_no_gain(entry: "Entry", from_log: float, logged: float) -> bool:
+    """Tell whether a difference from the log is less than the uncertainty of the promise.
+
+    Args:
+        entry: The controller, with the interval of its promise.
+        from_log: What it promises from rows of the log.
+        logged: What the log cost from the same rows.
+    """
+    if entry.penalty_low is None or entry.penalty_high is None:
+        return False
+    below, above = entry.penalty_low - entry.penalty_model, entry.penalty_high - entry.penalty_model
+    scale = abs(from_log / entry.penalty_model) if entry.penalty_model else 1.0
+    return from_log + scale * below <= logged <= from_log + scale * above
 
 
 def planned(front: "Front", planner: int) -> str:
@@ -55,8 +91,14 @@ def planned(front: "Front", planner: int) -> str:
     )
 
 
-def compared(pick: "Trusted | None", before: "Before") -> str:
-    """Return a phrase on what controlled the plant before, and on what the pick promises instead."""
+def compared(pick: "Trusted | None", before: "Before", entry: "Entry | None" = None) -> str:
+    """Return a phrase on what controlled the plant before, and on what the pick promises instead.
+
+    Args:
+        pick: The row of the pick in `trust.csv`, if there is one.
+        before: What controlled the plant before.
+        entry: The pick's row of the front, whose interval tells whether the difference is clear.
+    """
     if before.penalty is None:
         return before.text
     said = f"{format_penalty(before.penalty)}: {before.text}"
@@ -66,6 +108,8 @@ def compared(pick: "Trusted | None", before: "Before") -> str:
     if promise is None:
         return said
     less = _compared(promise, before.penalty).removesuffix(" than")
+    if entry is not None and _is_no_gain(entry, promise, before.penalty):
+        less = "which is no clear difference"
     return f"{said}; the pick promises {format_penalty(promise)} there, {less}"
 
 
@@ -79,7 +123,7 @@ def kept(front: "Front") -> str:
     pick = front.entries[front.pick]
     pairs = [(e.penalty_model, e.penalty_system) for e in front.entries if e.penalty_system is not None]
     promised, cost = format_penalty(pick.penalty_model), format_penalty(cost_of(pick))
-    said = f"the pick promises {promised} and costs {cost} on the plant"
+    said = f"the pick promises {promised}{interval(pick)} and costs {cost} on the plant"
     if not all(promised > 0 for promised, _ in pairs):
         return said
     apart = max(abs(cost / promised - 1) for promised, cost in pairs)

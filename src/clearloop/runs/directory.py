@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationEr
 import clearloop
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
-from clearloop.files import read_json, read_text, whole_file
+from clearloop.files import check_ends, read_json, read_text, whole_file
 from clearloop.methods import Method
 from clearloop.methods.method import find_method
 from clearloop.task import Task
@@ -130,17 +130,18 @@ class RunDirectory:
         """Return the task as it was when the run began."""
         return Task.from_dict(self.describe()["task"], source=str(self.path / "run.json"))
 
-    def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any]) -> None:
+    def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any], **findings: Any) -> None:
         """Start a new run: write `run.json` and a copy of the batch, and remove files of an earlier run.
 
         Args:
             task: The task, which is written out in full.
             batch: The data that the run learns from.
             asked: The request as JSON values; see `Request.to_dict`.
+            findings: JSON values that stand beside them in `run.json`.
         """
         self.folder(".")
         self._remove(*_LEFT_OVER)  # before run.json: --resume must not find files of the earlier run
-        self.write_json("run.json", {"status": "running", **_description(task, batch, asked)})
+        self.write_json("run.json", {"status": "running", **_description(task, batch, asked), **findings})
         batch.save(self.path / "batch.parquet")
 
     @contextmanager
@@ -371,6 +372,7 @@ def read_state(path: Path) -> dict[str, Any]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        check_ends(path)
         with safe_open(path, framework="numpy") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
             text = (file.metadata() or {})[_TEXT]

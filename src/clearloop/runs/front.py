@@ -85,6 +85,11 @@ class Entry:
     penalty_system_se: float | None
     failures_system: float | None
     formula: str
+    penalty_low: float | None = None
+    penalty_high: float | None = None
+    """the interval that holds the true penalty in 95 of 100 cases"""
+    penalty_disturbed: float | None = None
+    """the penalty on the model if the actuator is late or has another gain than in the log"""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from clearloop.arrays import Floats
 from clearloop.controllers import from_json, save, to_json
 from clearloop.data import Batch
 from clearloop.evaluation import Evaluation
+from clearloop.evaluation.promise import Interval
 from clearloop.methods import Candidate, Method, Point, Problem, Result, Search, State, learn, snapshot
 from clearloop.methods.learning import JUDGED_STARTS
 from clearloop.methods.method import Trial
@@ -54,6 +55,8 @@ def _point_to_state(point: Point) -> State:
         "judged": _evaluation_to_state(point.judged),
         "model": _evaluation_to_state(point.model),
         "system": point.system and _evaluation_to_state(point.system),
+        "interval": point.interval and list(point.interval),
+        "disturbed": point.disturbed,
     }
 
 
@@ -63,6 +66,8 @@ def _point_from_state(state: State) -> Point:
         Evaluation(**state["judged"]),
         Evaluation(**state["model"]),
         state["system"] and Evaluation(**state["system"]),
+        Interval(*interval) if (interval := state.get("interval")) else None,
+        state.get("disturbed"),
     )
 
 
@@ -317,10 +322,11 @@ class Watcher:
         self._note(search, problem, over)
         share = 1.0 if over else problem.share
         self.tell(News(self.method, share, search.best, self._candidates, over))
+        if over:  # before the checkpoint: a run that continues from there is not watched again
+            self.ledger.took("search", self._seconds, method=self.method, steps=problem.spent)
         if over or self.interruption.asked or perf_counter() - self._saved >= CHECKPOINT_SECONDS:
             self._keep(search, problem)
         if over:
-            self.ledger.took("search", self._seconds, method=self.method, steps=problem.spent)
             self.ended = perf_counter()
         if self.interruption.asked:
             raise KeyboardInterrupt
@@ -342,8 +348,9 @@ class Watcher:
             )
 
     def _keep(self, search: Search, problem: Problem) -> None:
-        write_state({"learning": snapshot(search, problem), "seconds": self._seconds}, self.checkpoint)
+        # The table first: `Ledger.go_back` drops rows after the checkpoint, and nobody adds those before it.
         self.ledger.write_progress()
+        write_state({"learning": snapshot(search, problem), "seconds": self._seconds}, self.checkpoint)
         self._saved = perf_counter()
 
 

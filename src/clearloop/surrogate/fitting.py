@@ -1,11 +1,8 @@
-"""A surrogate learns a network for the change of each state, and the reward if it is unknown (sec. 4.2).
-
-What the networks leave unexplained is kept as noise for rollouts.
-"""
+"""The data beside the log that networks need, their form for the engine, and a reward that is learned."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -23,72 +20,11 @@ from clearloop.kernels.layout import (
     Networks,
 )
 from clearloop.kernels.network import flatten
-from clearloop.networks import Ensemble, Network, Progress, train
+from clearloop.networks import Network, Progress, train
 from clearloop.plants.plant import lower_reward
 from clearloop.programs import lower_ways
-from clearloop.surrogate.steps import Lesson, Steps, judge_frame, portion
+from clearloop.surrogate.steps import Lesson, Steps, judge_frame
 from clearloop.task import Task
-
-
-def fit_dynamics(lesson: Lesson, *, rng: np.random.Generator, progress: Progress | None) -> Ensemble:
-    """Learn networks [members][K] for the changes of the K predicted states.
-
-    States that failure alters are learned without failing steps, the others from all steps.
-    """
-    altered, training = lesson.failure.altered, lesson.training
-    if lesson.track.sheets and (beside := steps_beside(lesson.task, training, rng.spawn(1)[0])) is not None:
-        training += beside
-    order: list[int] = []
-    columns: list[tuple[Network, ...]] = []  # of the ensemble: a state's networks, one for each member
-    lags = difference_lags(lesson.task)
-    predicted = np.array([name in lesson.task.predicted for name in lesson.task.state_names])
-    for states in (np.flatnonzero(predicted & ~altered), np.flatnonzero(predicted & altered)):
-        if states.size:
-            windows, changes = choose_examples(training, states, altered)
-            judges, judged = choose_examples(lesson.held_out, states, altered)
-            trained = train(
-                *lesson.mirrored(windows @ lags.T, changes, sign=-1.0),
-                held_out=(judges @ lags.T, judged),
-                settings=lesson.track.training,
-                rng=rng,
-                members=lesson.track.members,
-                progress=portion(progress, len(order) / predicted.sum(), states.size / predicted.sum()),
-            )
-            members = [[of_states(network, lags) for network in member] for member in trained.networks]
-            columns += zip(*members, strict=True)
-            order += states.tolist()
-    return tuple(zip(*(columns[i] for i in np.argsort(order)), strict=True))
-
-
-def choose_examples(steps: Steps, states: Ints, altered: Flags) -> tuple[Floats, Floats]:
-    """Return what the networks see [n, columns] and the changes that they should predict [states, n, 1]."""
-    kept = steps[~steps.failing] if altered[states].any() else steps
-    return kept.window, kept.change[:, states].T[:, :, None]
-
-
-# While networks learn, past states are shown as differences. From one row to the next a state hardly changes,
-# so its lags are nearly equal, and its speed is a small difference of large inputs, which descent takes very
-# long to find. So each past state is shown as its difference to the row after it. The networks that are kept
-# see the states themselves.
-
-
-def difference_lags(task: Task) -> Floats:
-    """Return the matrix D [H (S + A), H (S + A)] such that D x has differences where the window x has lags.
-
-    Actions stay as they are.
-    """
-    n_states, width = len(task.states), len(task.scope.names)
-    matrix = np.eye(task.history * width)
-    for lag in range(1, task.history):
-        past = lag * width + np.arange(n_states)
-        matrix[past, past - width] = -1.0
-    return matrix
-
-
-def of_states(network: Network, matrix: Floats) -> Network:
-    """Return the network that sees x, from the network that sees D x."""
-    return replace(network, weights=(network.weights[0] @ matrix, *network.weights[1:]))
-
 
 # Some states never leave a sheet in the space of states, such as the sine and cosine of one angle, or two
 # sensors of one quantity. Networks have seen no data beside the sheet, so nothing there leads back to it: the
@@ -186,8 +122,13 @@ def lower_networks(networks: Sequence[Network], dtype: Any) -> Networks:
     """Return networks of equal sizes as flat arrays, in this order."""
     first = networks[0]
     hidden = ACTIVATIONS[first.activation]
+    linear = any(network.linear is not None for network in networks)
+    numbers = [
+        np.append(flatten(list(n.weights), list(n.biases)), n.linear_gains if linear else ())
+        for n in networks
+    ]
     return Networks(
-        numbers=np.concatenate([flatten(list(n.weights), list(n.biases)) for n in networks]).astype(dtype),
+        numbers=np.concatenate(numbers).astype(dtype),
         total=len(networks),
         sizes=np.array(first.sizes),
         activations=np.array([hidden] * (len(first.weights) - 1) + [IDENTITY]),
@@ -376,58 +317,3 @@ def _spread(network: Network, columns: Ints, width: int) -> Network:
     first = np.zeros((len(network.biases[0]), width))
     first[:, columns] = network.weights[0]
     return Network((first, *network.weights[1:]), network.biases, network.activation)
-
-
-# Networks cannot predict noisy sensors and disturbances, and rollouts without them promise too much. A
-# controller that answers every flicker of a sensor looks good on a model whose sensors do not flicker, and
-# one that does not answer a leak looks good on a model that has none. So the residuals in the held-out part
-# of the log are kept and replayed in rollouts. They are replayed in stretches, because disturbances last.
-
-MOST_NOISE = 20_000  # steps that are kept
-
-
-class Noise(NamedTuple):
-    """The residuals of R steps of K states, in the order of the log."""
-
-    residuals: Floats
-    """[R, K] residuals; 0 for states that are explained well enough; R is 0 if all are"""
-    last: Flags
-    """[R] whether the next row belongs to another episode"""
-
-    @classmethod
-    def none(cls) -> "Noise":
-        """Return no noise."""
-        return cls(np.zeros((0, 0)), np.zeros(0, np.bool_))
-
-    def draw(self, count: int, steps: int, seed: int) -> Floats:
-        """Return stretches [count, steps, K] that begin at random rows; nothing if there is no noise."""
-        rows = len(self.residuals)
-        if not rows:
-            return np.zeros((0, 0, 0))
-        anywhere: Ints = np.random.default_rng(seed).integers(rows, size=(steps, count))
-        drawn = np.empty((count, steps, self.residuals.shape[1]))
-        at = anywhere[0]
-        for step in range(steps):
-            drawn[:, step] = self.residuals[at]
-            at = np.where(self.last[at] | (at == rows - 1), anywhere[step], np.minimum(at + 1, rows - 1))
-        return drawn
-
-
-def find_noise(steps: Steps, predicted: Floats, states: list[int], share: float) -> Noise:
-    """Collect the residuals of held-out steps.
-
-    Args:
-        steps: The n held-out steps.
-        predicted: [n, S] next states, the mean of all members.
-        states: The indices of the K states that are predicted.
-        share: The share of the variance of a state's change that may remain unexplained without being noise.
-    """
-    ordinary = ~steps.failing
-    residuals = (steps.next - predicted)[ordinary][:, states]
-    change = steps.change[ordinary][:, states]
-    left = np.mean(residuals**2, axis=0) > share * change.var(axis=0)
-    if not len(residuals) or not left.any():
-        return Noise.none()
-    others = np.diff(steps.episode[ordinary], append=-1) != 0
-    kept = np.where(left, residuals - residuals.mean(axis=0), 0.0)
-    return Noise(kept[:MOST_NOISE], others[:MOST_NOISE])

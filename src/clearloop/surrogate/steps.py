@@ -20,6 +20,7 @@ from clearloop.networks import Progress, Training
 from clearloop.plants.plant import lower_reward, task_window
 from clearloop.task import Task
 
+_MOSTLY = 0.5  # share of the steps
 STEPS = 4096  # judged at a time, so that a long formula over a long log does not fill the memory
 
 
@@ -114,6 +115,16 @@ class Steps:
         """[n, S + H (S + A) + S] the frame as networks may see it."""
         return np.hstack([self.next, self.window, self.setpoints])
 
+    def remembered(self, history: int) -> "Steps":
+        """Return the steps whose whole window was logged, if these are most of the steps; else all.
+
+        Before an episode, the window repeats the first observation with actions 0. Where a task starts its
+        episodes so, that is right; in a log that was cut into episodes, it is made up.
+        """
+        age = np.arange(len(self)) - np.searchsorted(self.episode, self.episode)
+        whole = age >= history - 1
+        return self[whole] if whole.mean() > _MOSTLY else self
+
     def __getitem__(self, rows: Flags) -> "Steps":
         return Steps(*(array[rows] for array in vars(self).values()))
 
@@ -194,10 +205,14 @@ class Track:
     """name of the track"""
     search: int = 5
     """members that controllers are searched with"""
-    judge: int = 3
+    judge: int = 5
     """members that only judge what the search found; 0: the members of the search judge"""
     training: Training = field(default_factory=Training)
     """settings of the training of every network"""
+    linear: bool = True
+    """whether members have a linear part beside their networks, and judges learn from other rows"""
+    repeats: bool = True
+    """whether members must repeat the log in closed loop before they may search and judge"""
     held_out: float = 0.1
     """share of the transitions, in whole episodes, that is held out to tell which epoch is best"""
     known_reward: bool = True
@@ -239,6 +254,8 @@ PUBLISHED: Final = Track(
     name="published",
     search=1,
     judge=0,
+    linear=False,
+    repeats=False,
     known_reward=False,
     absorbing=False,
     discern=False,
@@ -266,6 +283,8 @@ class Lesson:
     def of(cls, task: Task, batch: Batch, track: Track, seed: int) -> Self:
         """Split a batch; the seed decides which episodes are held out."""
         training, held_out = (Steps.of(task, part) for part in split(batch, track, seed))
+        if track.linear and task.start_box is None:
+            training, held_out = training.remembered(task.history), held_out.remembered(task.history)
         if not track.discern:
             doubtful = FailureEffect.of_all_states(len(task.states), altered=True)
             return cls(task, track, training, held_out, doubtful)

@@ -12,22 +12,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from clearloop.arrays import Flags, Floats
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
-from clearloop.files import read_text, whole_file
+from clearloop.files import check_ends, read_text, whole_file
 from clearloop.kernels.engine import System
 from clearloop.networks import Ensemble, Progress, pack_networks, unpack_networks
-from clearloop.numbers import counted
+from clearloop.numbers import counted, percent
+from clearloop.plants.scenarios import Scenarios
 from clearloop.programs import derive_after, unbounded
+from clearloop.surrogate.dynamics import CALM, Disturbance, fit_dynamics
 from clearloop.surrogate.fitting import (
     KnownReward,
     LearnedReward,
-    Noise,
-    find_noise,
-    fit_dynamics,
     fit_reward,
     lower_dynamics,
     lower_networks,
 )
-from clearloop.surrogate.steps import BEST, FailureEffect, Lesson, Steps, Track, portion, split
+from clearloop.surrogate.noise import Noise, find_noise
+from clearloop.surrogate.steps import BEST, FailureEffect, Lesson, Track, portion, split
 from clearloop.task import Task
 
 
@@ -46,6 +46,8 @@ class Surrogate:
         batch: The fingerprint of the data.
         split_seed: The seed that tells which part of the data was held out.
         noise: What the networks leave unexplained, if it is not negligible.
+        repetition: How well the members repeat the log in closed loop, if that was tried. Members that do not
+            repeat it neither search nor judge.
     """
 
     task: Task
@@ -57,6 +59,7 @@ class Surrogate:
     batch: str
     split_seed: int
     noise: Noise = field(default_factory=Noise.none)
+    repetition: "Repetition | None" = None
 
     @classmethod
     def fit(
@@ -96,7 +99,7 @@ class Surrogate:
         window = lesson.training.window
         region = np.stack([window.min(axis=0), window.max(axis=0)], axis=1)
         fitted = cls(task, track, dynamics, reward, lesson.failure, region, batch.fingerprint(), seed)
-        return replace(fitted, noise=fitted._find_noise(lesson.held_out))
+        return replace(fitted, noise=fitted._find_noise(lesson))
 
     def __post_init__(self) -> None:
         predicted, inputs = len(self.task.predicted), self.task.history * len(self.task.scope.names)
@@ -107,6 +110,7 @@ class Surrogate:
             and self.region.shape == (inputs, 2)
             and self.noise.residuals.shape in ((len(self.noise.last), predicted), (0, 0))
             and self.reward.fits(self.members)
+            and (self.repetition is None or len(self.repetition.repeats) == self.members)
         )
         if not fits:
             raise ClearloopError(
@@ -132,12 +136,16 @@ class Surrogate:
     @property
     def search_members(self) -> tuple[int, ...]:
         """The members that controllers are searched with."""
-        return tuple(range(self.track.search))
+        return self._kept(range(self.track.search)) or tuple(range(self.track.search))
 
     @property
     def judge_members(self) -> tuple[int, ...]:
         """The members that judge what was found, which the search does not use if there are enough."""
-        return tuple(range(self.track.search, self.members)) or self.search_members
+        return self._kept(range(self.track.search, self.members)) or self.search_members
+
+    def _kept(self, members: Sequence[int]) -> tuple[int, ...]:
+        found = self.repetition
+        return tuple(member for member in members if found is None or found.repeats[member])
 
     def predict(
         self,
@@ -176,10 +184,17 @@ class Surrogate:
         """Return the indices of these states."""
         return [self.task.state_names.index(name) for name in names]
 
-    def _find_noise(self, held_out: Steps) -> Noise:
-        members = [self.predict(held_out.window, member) for member in range(self.members)]
+    def _find_noise(self, lesson: Lesson) -> Noise:
+        steps = lesson.held_out + lesson.training
+        held_out = np.arange(len(steps)) < len(lesson.held_out)
+        members = [self.predict(steps.window, member) for member in range(self.members)]
         states = self._places(self.task.predicted)
-        return find_noise(held_out, np.mean(members, axis=0), states, self.track.noise)
+        return find_noise(steps, held_out, np.mean(members, axis=0), states, self.track.noise)
+
+    def draw_noise(self, scenarios: Scenarios) -> Floats:
+        """Return the noise [N, T, K] of scenarios; nothing if there is no noise."""
+        fresh = scenarios.starts.shape[1] == len(self.task.states)  # without a past: an episode begins
+        return self.noise.draw(len(scenarios), scenarios.steps, scenarios.luck, fresh=fresh)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
         """Return reward and failure [n] of steps.
@@ -191,26 +206,35 @@ class Surrogate:
         return self.reward.judge(frame, member)
 
     def system(
-        self, dtype: Any = np.float32, members: Sequence[int] | None = None, history: int | None = None
+        self,
+        dtype: Any = np.float32,
+        members: Sequence[int] | None = None,
+        history: int | None = None,
+        disturbance: Disturbance = CALM,
     ) -> System:
         """Return the system that the engine rolls controllers out on.
 
         Args:
             dtype: The precision of its numbers.
             members: The members to use; None takes all.
-            history: Rows of the engine's window, at least as many as the task's; None takes as many.
+            history: Rows of the engine's window, at least as many as the task's and the disturbance's; None
+                takes as many.
+            disturbance: What the actuator does differently from the log.
         """
         chosen = range(self.members) if members is None else members
-        networks = [network for member in chosen for network in self.dynamics[member]]
+        history = history or self.task.history + disturbance.late
+        networks = [
+            disturbance.applied(network, self.task) for member in chosen for network in self.dynamics[member]
+        ]
         dynamics = lower_dynamics(
             lower_networks(networks, dtype),
             self.task,
-            history=history or self.task.history,
+            history=history,
             bounds=self.bounds,
             absorbing=self.track.absorbing,
             on_failure=self.failure.values,
         )
-        reward = self.reward.lower(chosen, history or self.task.history, dtype)
+        reward = self.reward.lower(chosen, history, dtype)
         return System(dynamics, reward, len(chosen))
 
     def split(self, batch: Batch) -> tuple[Batch, Batch]:
@@ -236,6 +260,7 @@ class Surrogate:
             failing=learned and learned.failing.tolist(),
             batch=self.batch,
             split_seed=self.split_seed,
+            repetition=self.repetition,
         )
         arrays = pack_networks(self.dynamics, "dynamics") | {"region": self.region}
         if len(self.noise.residuals):
@@ -282,6 +307,7 @@ class Surrogate:
             batch=header.batch,
             split_seed=header.split_seed,
             noise=Noise(arrays["noise"], arrays["noise_last"] != 0) if "noise" in arrays else Noise.none(),
+            repetition=header.repetition,
         )
 
     def __repr__(self) -> str:
@@ -304,6 +330,42 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Repetition(_Table):
+    """How well M members repeat the log in closed loop (`evaluation/replays.py`)."""
+
+    law: str
+    """the law that answered where a model left the logged course; empty: actions were only repeated"""
+    stretches: int
+    """number of stretches of the log that were replayed"""
+    steps: int
+    """steps of a stretch"""
+    bias: tuple[_Finite, ...]
+    """[M] extra cost of each member's replays, as a share of what the log cost"""
+    bias_se: tuple[_Finite, ...]
+    """[M] standard error of the bias over stretches"""
+    repeats: tuple[bool, ...]
+    """[M] whether the member repeats the log; one that runs off does not"""
+
+    @property
+    def off(self) -> float:
+        """The mean bias of the members that repeat the log; of all members if none does."""
+        kept = [bias for bias, repeats in zip(self.bias, self.repeats, strict=True) if repeats] or self.bias
+        return float(np.mean(kept))
+
+    @property
+    def words(self) -> str:
+        """One sentence for people."""
+        able, members = sum(self.repeats), len(self.repeats)
+        who = "the models repeat" if able == members else f"{able} of {members} models repeat"
+        how = "in closed loop" if self.law else "with its own actions"
+        if not able:
+            return f"none of the {members} models repeats the log {how}"
+        stretches = f"{self.stretches} stretches of {self.steps} steps"
+        size = percent(abs(self.off), 0)
+        what = f"to {size} of its cost" if size != "0 %" else "and its cost"
+        return f"{who} the log {how} {what} ({stretches})"
+
+
 class SurrogateHeader(_Table):
     """The content of `surrogate.json`."""
 
@@ -323,6 +385,8 @@ class SurrogateHeader(_Table):
     """fingerprint of the data"""
     split_seed: int
     """seed that tells which part of the data was held out"""
+    repetition: Repetition | None = None
+    """how well the members repeat the log"""
     numbers: str = ""
     """SHA-256 of the other file"""
 
@@ -378,6 +442,7 @@ def _read_numbers(path: Path, digest: str) -> dict[str, Floats]:
     from safetensors.numpy import load
 
     try:
+        check_ends(path)
         content = path.read_bytes()
     except OSError as error:
         raise ClearloopError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -22,6 +22,8 @@ MOSTLY_FAILING = 0.5  # share of failing steps above which a model is refused
 _UNEXPLAINED = 0.95  # share of the variance of a learned reward above which it is unpredictable
 _PARTS, WEAK = 5, 3.0  # quantiles of a state's range; ratio to the usual error that makes a part weak
 _FEWEST = 30  # held-out steps in a part
+FEWEST_REPEATING = 0.4  # share of the members up to which too few repeat the log
+FAR_OFF = 0.25  # share of the log's cost by which replays may be off without a warning
 
 
 def examine(task: Task, batch: Batch, surrogate: Surrogate) -> Report:
@@ -37,7 +39,13 @@ def examine_model(task: Task, batch: Batch, surrogate: Surrogate) -> list[Findin
     if steps.failing.mean() > MOSTLY_FAILING:
         return [_beyond_limits(float(steps.failing.mean()))]
     found = compare(surrogate, training, held_out)
-    return [*_predictions(task, found), *_regions(task, surrogate, steps), *_reward(task, surrogate, steps)]
+    repeated = surrogate.repetition is not None and abs(surrogate.repetition.off) <= FAR_OFF
+    return [
+        *_predictions(task, found, repeated),
+        *_regions(task, surrogate, steps),
+        *_reward(task, surrogate, steps),
+        *_repetition(surrogate),
+    ]
 
 
 def _beyond_limits(share: float) -> Finding:
@@ -135,7 +143,8 @@ def better(task: Task, found: ReplayErrors) -> list[float]:
     return [float(share) for share in shares.min(axis=0)]
 
 
-def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
+def _predictions(task: Task, found: ReplayErrors, repeated: bool) -> Iterator[Finding]:
+    """Report states that are predicted badly; this is no problem if the log is repeated all the same."""
     wanted = goals(task)
     for j, (name, share) in enumerate(zip(task.state_names, better(task, found), strict=True)):
         unit = task.states[name].unit
@@ -149,7 +158,8 @@ def _predictions(task: Task, found: ReplayErrors) -> Iterator[Finding]:
                 f"than {task.history} in the task, log what {name} depends on, or log more episodes"
             )
             numbers = {"name": name, "share_of_still": share}
-            yield Finding("problem" if name in wanted else "warning", "unpredictable", what, numbers)
+            serious = name in wanted and not repeated
+            yield Finding("problem" if serious else "warning", "unpredictable", what, numbers)
         elif found.ahead:
             k = int(np.searchsorted(found.ahead, 10, side="right")) - 1
             ratio = float(found.model[k, j] / max(found.linear[k, j], 1e-300))
@@ -207,3 +217,25 @@ def _reward(task: Task, surrogate: Surrogate, steps: Steps) -> Iterator[Finding]
             "write it as an expression in the task"
         )
         yield Finding("problem", "unpredictable-reward", what, {"unexplained": left})
+
+
+def _repetition(surrogate: Surrogate) -> Iterator[Finding]:
+    """Report models that do not repeat the log in closed loop."""
+    found = surrogate.repetition
+    if found is None:
+        return
+    able, members = sum(found.repeats), len(found.repeats)
+    numbers = {"members": members, "repeating": able, "bias": found.off}
+    if able <= members * FEWEST_REPEATING:
+        what = (
+            f"only {able} of {members} models repeat the log; the others run off, so no promise can be made: "
+            "set a longer history in the task, log what the plant depends on, or log more episodes"
+        )
+        yield Finding("problem", "does-not-repeat", what, numbers)
+    elif abs(found.off) > FAR_OFF:
+        more = "more" if found.off > 0 else "less"
+        what = (
+            f"when the models repeat the log, they cost {rough_percent(abs(found.off))} {more} than the log "
+            "did: promises are as far off"
+        )
+        yield Finding("warning", "repeats-badly", what, numbers)

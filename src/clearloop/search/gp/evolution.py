@@ -1,6 +1,6 @@
 """An evolution breeds programs on islands, keeps the best, and moves good ones to the next island."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from clearloop.search.gp.genome import (
     Grammar,
     cross,
     few_digits,
+    follow,
     insert,
     mutate_constants,
     mutate_point,
@@ -132,6 +133,7 @@ def breed(
         (settings.insertion, lambda: (insert(parent(), grammar, rng),)),
         (settings.removal, lambda: (remove(parent(), grammar, rng),)),
         (settings.constants, lambda: (mutate_constants(parent(), grammar, rng),)),
+        (settings.moves, lambda: (grammar.reshape(parent(), rng),)),
     ):
         if dice < share:
             return make()
@@ -210,7 +212,7 @@ class Evolution:
         for number, genome, cost in found:
             self.admit(number, genome, cost)
         self.round += 1
-        if self.round % 5 == 0:
+        if self.round % self.settings.migration == 0:
             self._migrate()
             if not explore:
                 self._share()
@@ -238,6 +240,12 @@ class Evolution:
             if structure in island and cost < self.costs[island[structure]]:
                 island[structure] = genome
 
+    def settled(self) -> set[float]:
+        """Return the constants of all programs on the islands."""
+        constants = self.grammar.vocabulary.constants
+        living = {genome for island in self.islands for genome in island.values()}
+        return {genome.operand[place] for genome in living for place in constants(genome)}
+
     def _record(self, genome: Genome, cost: float) -> None:
         self.archive.record(genome, cost)
         self.seen.add(hash(genome))
@@ -251,7 +259,8 @@ class Evolution:
                 child
                 for child in breed(pool, self.costs, self.grammar, self.settings, self.rng)
                 if self.grammar.vocabulary.complexity(child) <= limit
-                and banned.isdisjoint(self.grammar.used(child))
+                and (not banned or banned.isdisjoint(self.grammar.used(child)))
+                and self.grammar.allows(child)
                 and self._is_new(child)
             ]
             if len(children) >= enough:
@@ -282,6 +291,13 @@ class Evolution:
             for ladder in self.settings.ladders:
                 fits = (n for n in ladder if complexity <= self.settings.islands[n])
                 self.admit(next(fits, ladder[-1]), genome, self.costs[genome])
+
+    def sow(self, genome: Genome, cost: float) -> None:
+        """Admit a program to all islands that allow its complexity."""
+        complexity = self.grammar.vocabulary.complexity(genome)
+        for number, most in enumerate(self.settings.islands):
+            if complexity <= most:
+                self.admit(number, genome, cost)
 
     def _start_anew(self) -> None:
         for n, ladder in enumerate(self.settings.ladders):
@@ -340,6 +356,9 @@ class Evolution:
 _REACH = 50.0  # the most that a constant may change in either direction, in the grammar's spreads
 
 
+_SETTLED = 0.4  # spread of a constant that was refined before, as a share of that of a new one
+
+
 class ConstantRefinement:
     """The refinement of the constants of many programs at once, each by its own CMA-ES.
 
@@ -354,6 +373,7 @@ class ConstantRefinement:
         *,
         candidates: int,
         spread: float = 1.0,
+        settled: Set[float] = frozenset(),
         rng: np.random.Generator,
     ) -> None:
         """Begin at the constants that the programs have. Programs without constants stay as they are.
@@ -364,14 +384,15 @@ class ConstantRefinement:
             grammar: The language, which tells how far constants may spread.
             candidates: The number of candidates for each program in every round.
             spread: The spread of the first round, in the grammar's spreads.
+            settled: Constants that were refined before; they spread less.
             rng: The source of all random numbers.
         """
         self.best: list[tuple[Genome, float]] = list(zip(genomes, costs, strict=True))
         """the best variant of each program, and its cost"""
         self._runs = [
-            _Run.begin(number, genome, places, grammar, candidates, spread, rng)
+            _Run.begin(number, genome, grammar, candidates, spread, settled, rng)
             for number, genome in enumerate(genomes)
-            if (places := grammar.vocabulary.constants(genome))
+            if grammar.vocabulary.constants(genome)
         ]
         self._candidates = candidates
         self._asked: list[Genome] = []
@@ -398,6 +419,7 @@ class _Run:
     number: int
     genome: Genome
     places: list[int]
+    followers: dict[int, int]
     values: Floats
     spreads: Floats
     descent: Descent
@@ -407,23 +429,29 @@ class _Run:
         cls,
         number: int,
         genome: Genome,
-        places: list[int],
         grammar: Grammar,
         candidates: int,
         spread: float,
+        settled: Set[float],
         rng: np.random.Generator,
     ) -> "_Run":
+        followers = grammar.followers(genome)
+        constants = grammar.vocabulary.constants(genome)
+        free = [place not in followers for place in constants]
+        places = [place for place, own in zip(constants, free, strict=True) if own]
         start = np.zeros(len(places))
         box = np.tile([-_REACH, _REACH], (len(places), 1))
         settings = CMA(candidates=candidates, spread=spread / (2 * _REACH))
         values = np.array([genome.operand[place] for place in places])
-        return cls(
-            number, genome, places, values, grammar.spreads(genome), Descent(box, start, settings, rng=rng)
-        )
+        spreads = grammar.spreads(genome)[free] * [_SETTLED if x in settled else 1.0 for x in values.tolist()]
+        return cls(number, genome, places, followers, values, spreads, Descent(box, start, settings, rng=rng))
 
     def ask(self) -> list[Genome]:
         points = self.values + self.spreads * self.descent.ask()
         return [
-            self.genome.with_operands(self.places, [few_digits(value) for value in point])
+            follow(
+                self.genome.with_operands(self.places, [few_digits(value) for value in point]),
+                self.followers,
+            )
             for point in points.tolist()
         ]

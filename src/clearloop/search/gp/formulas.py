@@ -6,7 +6,6 @@ search does not depend on units: a plant in degrees is searched as one in radian
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,9 @@ from clearloop.expression import (
     simplify,
 )
 from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE, Operation
-from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, any_of, compose, few_digits
+from clearloop.search.gp.genome import Genome, Symbol, Vocabulary, any_of, compose, few_digits
+from clearloop.search.gp.moves import Sums, added, split
+from clearloop.search.gp.parity import ODD, parity
 
 _CONTROLLER = max(BY_OPCODE) + 1  # the root, whose arguments are the formulas of the outputs
 ADD, SUB, NEG, MUL = (OPERATIONS[name].opcode for name in ("add", "sub", "neg", "mul"))
@@ -35,7 +36,7 @@ MORE_TERMS = 0.4  # share of the insertions that add a term to a sum
 PART_OF_SUM = 0.7  # share of the other insertions into a sum that wrap some of its terms rather than all
 
 
-class Formulas(Grammar):
+class Formulas(Sums):
     """The grammar of formulas, one for each output."""
 
     def __init__(
@@ -44,6 +45,8 @@ class Formulas(Grammar):
         variables: Sequence[Variable],
         sizes: NDArray[np.float64],
         outputs: NDArray[np.float64],
+        *,
+        odd: bool = False,
     ) -> None:
         """Choose the functions and variables of formulas.
 
@@ -52,8 +55,11 @@ class Formulas(Grammar):
             variables: Variables that formulas may read.
             sizes: [n] usual size of each variable.
             outputs: [A] size that the result of each formula should have.
+            odd: Whether only odd functions are allowed: negated variables give the negated result.
         """
+        self.odd = odd
         chosen = [OPERATIONS[name] for name in functions]
+        self.chosen = frozenset(operation.opcode for operation in chosen)
         known = [OPERATIONS[name] for name in dict.fromkeys((*functions, *_ALWAYS))]
         self.vocabulary = Vocabulary([
             Symbol(NUMBER, "number", "number", constant=True),
@@ -89,8 +95,8 @@ class Formulas(Grammar):
             case "condition":
                 return self._combined(any_of(self._logic, rng), old, 0, rng) if self._logic else old
         if rng.random() < MORE_TERMS:
-            return compose(ADD, old, self._term(rng, usual_size(old, self.sizes)))
-        some, others = _parted(self._summands(old), rng)
+            return compose(ADD, old, self.term(rng, usual_size(old, self.sizes)))
+        some, others = split(self.summands(old), rng, PART_OF_SUM)
         size = usual_size(some, self.sizes)
         wrapped = self._around(any_of(self._numeric, rng), some, size, 1, rng)
         return compose(ADD, others, wrapped) if others else wrapped
@@ -100,6 +106,21 @@ class Formulas(Grammar):
             return genome
         return genome.with_operands([place], [float(rng.integers(len(self.variables)))])
 
+    def allows(self, genome: Genome) -> bool:
+        return not self.odd or bool(parity(genome) & ODD)
+
+    def followers(self, genome: Genome) -> dict[int, int]:
+        """Return the upper limits of the `clip` that must stay odd, each with its lower limit."""
+        if not self.odd or CLIP not in genome.code:
+            return {}
+        return {
+            place - 1: place - 2
+            for place, code in enumerate(genome.code)
+            if code == CLIP
+            and genome.code[place - 2] == genome.code[place - 1] == NUMBER
+            and genome.operand[place - 2] == -genome.operand[place - 1]
+        }
+
     def simplify(self, genome: Genome) -> Genome:
         simple = self.from_expressions([cancel(f, self.variables) for f in self.expressions(genome)])
         known = self.vocabulary.symbols.keys() >= set(simple.code)  # min and max may have become clip
@@ -107,7 +128,7 @@ class Formulas(Grammar):
 
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
         values = np.abs([genome.operand[place] for place in self.vocabulary.constants(genome)])
-        return 0.3 * np.where(values > 0, values, 1e-3)
+        return 0.3 * np.where(values > 0, values, 0.0 if self.odd else 1e-3)  # an odd sum has no constant
 
     def used(self, genome: Genome) -> set[str]:
         """Return the optional functions that a program uses; a gain times something is no `mul`."""
@@ -126,6 +147,27 @@ class Formulas(Grammar):
         genomes = [Genome(tuple(p.code.tolist()), tuple(p.operand.tolist())) for p in programs]
         return compose(_CONTROLLER, *genomes)
 
+    def joined(self, formulas: Sequence[Genome]) -> Genome:
+        """Return the controller with these formulas, one for each output."""
+        return compose(_CONTROLLER, *formulas)
+
+    def weighted_sum(self, terms: Sequence[tuple[int, float]], constant: float = 0.0) -> Genome:
+        """Return the sum of gains times variables, given by their indices, and a constant."""
+        parts = [compose(MUL, _number(few_digits(g)), Genome((VARIABLE,), (float(n),))) for n, g in terms]
+        if constant or not parts:
+            parts.append(_number(few_digits(constant)))
+        return added(parts)
+
+    def bent(self, part: Genome, height: float) -> list[Genome]:
+        """Return a part of a formula inside tanh and inside clip, such that it is at most this high."""
+        shapes = []
+        if _TANH in self.chosen:
+            inner = compose(MUL, _number(few_digits(1 / height)), part)
+            shapes.append(compose(MUL, _number(few_digits(height)), compose(_TANH, inner)))
+        if CLIP in self.chosen:
+            shapes.append(compose(CLIP, part, _number(-few_digits(height)), _number(few_digits(height))))
+        return shapes
+
     def _expression(self, genome: Genome) -> Expression:
         program = Program(np.array(genome.code, np.int32), np.array(genome.operand), 0)
         return decode(program, lambda slot: self.variables[slot])
@@ -133,16 +175,16 @@ class Formulas(Grammar):
     def _has_gain(self, genome: Genome, place: int) -> bool:
         return any(genome.code[stop - 1] == NUMBER for _, stop in self.vocabulary.arguments(genome, place))
 
-    def _summands(self, genome: Genome) -> list[Genome]:
+    def summands(self, genome: Genome) -> list[Genome]:
         """Return the parts that the root adds up; subtracted parts are negated."""
         root = genome.code[-1]
         if root not in (ADD, SUB):
             return [genome]
         (right, stop), (left, _) = self.vocabulary.arguments(genome, len(genome.code) - 1)
-        last = self._summands(genome.slice(right, stop))
+        last = self.summands(genome.slice(right, stop))
         if root == SUB:
             last = [compose(NEG, part) for part in last]
-        return self._summands(genome.slice(left, right)) + last
+        return self.summands(genome.slice(left, right)) + last
 
     def _sum(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
         """Grow a sum of gains times different variables, and half of the time a deeper term."""
@@ -150,15 +192,15 @@ class Formulas(Grammar):
         terms = [self._gain_times(which, rng, size) for which in chosen]
         if rng.random() < 0.5:
             terms.append(self._number(rng, size, depth - 1))
-        return _added(terms)
+        return added(terms)
 
     def _number(self, rng: np.random.Generator, size: float, depth: int) -> Genome:
         """Grow a number of about this size."""
         if depth <= 0 or rng.random() < 0.3:
             dice = rng.random()
             if dice < 0.75:
-                return self._term(rng, size)
-            return self._constant(rng, size) if dice < 0.9 else self._variable(rng)[0]
+                return self.term(rng, size)
+            return self._constant(rng, size) if dice < 0.9 else self.variable(rng)[0]
         operation = any_of(self._numeric, rng)
         inner = size if operation.name in KEEP_SIZE else 1.0
         return self._around(operation, self._number(rng, inner, depth - 1), size, depth, rng)
@@ -185,7 +227,7 @@ class Formulas(Grammar):
     def _condition(self, rng: np.random.Generator, depth: int) -> Genome:
         if depth > 0 and self._logic and rng.random() < 0.3:
             return self._combined(any_of(self._logic, rng), self._condition(rng, depth - 1), depth - 1, rng)
-        variable, own = self._variable(rng)
+        variable, own = self.variable(rng)
         if rng.random() < 0.5 and ABS in self.vocabulary.symbols:
             variable = compose(ABS, variable)
         return compose(any_of(self._comparisons, rng).opcode, variable, self._constant(rng, own))
@@ -193,14 +235,19 @@ class Formulas(Grammar):
     def _combined(self, logic: Operation, first: Genome, depth: int, rng: np.random.Generator) -> Genome:
         return compose(logic.opcode, first, *(self._condition(rng, depth) for _ in logic.kinds[1:]))
 
-    def _term(self, rng: np.random.Generator, size: float) -> Genome:
+    def usual_size(self, genome: Genome) -> float:
+        """Estimate the usual size of the result of a program."""
+        return usual_size(genome, self.sizes)
+
+    def term(self, rng: np.random.Generator, size: float) -> Genome:
+        """Draw a gain times a variable of about this size."""
         return self._gain_times(int(rng.integers(len(self.variables))), rng, size)
 
     def _gain_times(self, which: int, rng: np.random.Generator, size: float) -> Genome:
         variable = Genome((VARIABLE,), (float(which),))
         return compose(MUL, self._constant(rng, size / self.sizes[which]), variable)
 
-    def _variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
+    def variable(self, rng: np.random.Generator) -> tuple[Genome, float]:
         """Draw a variable, and return it with its size."""
         which = int(rng.integers(len(self.variables)))
         return Genome((VARIABLE,), (float(which),)), self.sizes[which]
@@ -208,20 +255,6 @@ class Formulas(Grammar):
     def _constant(self, rng: np.random.Generator, size: float) -> Genome:
         """Draw a constant of about this size and either sign."""
         return _number(few_digits(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
-
-
-def _parted(terms: list[Genome], rng: np.random.Generator) -> tuple[Genome, Genome | None]:
-    """Split a sum at random into two; sometimes, and always for one term, the second is None."""
-    if len(terms) == 1 or rng.random() > PART_OF_SUM:
-        return _added(terms), None
-    order = rng.permutation(len(terms)).tolist()
-    count = int(rng.integers(1, len(terms)))
-    some, others = sorted(order[:count]), sorted(order[count:])
-    return _added([terms[n] for n in some]), _added([terms[n] for n in others])
-
-
-def _added(terms: list[Genome]) -> Genome:
-    return reduce(lambda total, term: compose(ADD, total, term), terms)
 
 
 def _number(value: float) -> Genome:

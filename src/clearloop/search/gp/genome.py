@@ -1,7 +1,7 @@
 """Individuals are programs in postfix order, so that every subtree is a slice that operators can exchange."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
@@ -130,8 +130,11 @@ def any_of(choices: Sequence[_T], rng: np.random.Generator) -> _T:
 
 def compose(symbol: int, *arguments: Genome) -> Genome:
     """Return the program that applies a symbol to arguments."""
-    code = tuple(gene for argument in arguments for gene in argument.code)
-    operand = tuple(value for argument in arguments for value in argument.operand)
+    code: tuple[int, ...] = ()
+    operand: tuple[float, ...] = ()
+    for argument in arguments:
+        code += argument.code
+        operand += argument.operand
     return Genome((*code, symbol), (*operand, 0.0))
 
 
@@ -164,6 +167,18 @@ class Grammar(ABC):
     @abstractmethod
     def simplify(self, genome: Genome) -> Genome:
         """Return the same function in fewer genes, if there are such: automatic cancelation."""
+
+    @abstractmethod
+    def reshape(self, genome: Genome, rng: np.random.Generator) -> Genome:
+        """Return the program with one part changed as an engineer would: guarded, faded, bent, scheduled."""
+
+    def allows(self, genome: Genome) -> bool:  # noqa: ARG002
+        """Tell whether a program may be evaluated; a language may rule some programs out."""
+        return True
+
+    def followers(self, genome: Genome) -> dict[int, int]:  # noqa: ARG002
+        """Return the constants that must be minus another one: the gene of that, by their own gene."""
+        return {}
 
     @abstractmethod
     def spreads(self, genome: Genome) -> NDArray[np.float64]:
@@ -208,12 +223,20 @@ class GP:
     """times that a structure may be promoted on an island, so that new structures get their turn"""
     patience: int = 12
     """rounds without progress after which a ladder starts again, while the search explores"""
+    migration: int = 5
+    """rounds after which the best programs of each island move to the next"""
+    moves: float = 0.0
+    """share of children with one part changed as an engineer would: guarded, faded, bent, scheduled"""
+    symmetric: bool = False
+    """whether only odd functions are searched if the task is symmetric"""
+    setpoints: bool = False
+    """whether programs may read setpoints that move"""
 
     def __post_init__(self) -> None:
         if not self.islands:
             raise ClearloopError("gp: islands: expected at least one island")
-        check_range(self, "islands population offspring tournament tries patience", 1)
-        check_range(self, "crossover fresh subtree insertion removal constants", 0, 1)
+        check_range(self, "islands population offspring tournament tries patience migration", 1)
+        check_range(self, "crossover fresh subtree insertion removal constants moves", 0, 1)
 
     @property
     def ladders(self) -> list[range]:
@@ -302,4 +325,11 @@ def mutate_constants(genome: Genome, grammar: Grammar, rng: np.random.Generator)
     if rng.random() < 0.3:
         steps[rng.integers(len(places))] *= 10.0
     values = [few_digits(genome.operand[place] + step) for place, step in zip(places, steps, strict=True)]
-    return genome.with_operands(places, values)
+    return follow(genome.with_operands(places, values), grammar.followers(genome))
+
+
+def follow(genome: Genome, followers: Mapping[int, int]) -> Genome:
+    """Return the genome with every follower set to minus the constant that it follows."""
+    if not followers:
+        return genome
+    return genome.with_operands(list(followers), [-genome.operand[leader] for leader in followers.values()])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, compose, few_digits
+from clearloop.search.gp.genome import Genome, Grammar, Symbol, Vocabulary, compose, few_digits, insert
 
 _CONTROLLER, BASE, JOIN, RULE, _AND, ABOUT, FEATURE, CENTRE, _WIDTH, OUTPUT, ALPHA = range(11)
 
@@ -80,6 +80,10 @@ class Rules(Grammar):
             case "premise":
                 return compose(_AND, old, self._about(rng))
         return old
+
+    def reshape(self, genome: Genome, rng: np.random.Generator) -> Genome:
+        """Insert something new: rules have no moves of their own."""
+        return insert(genome, self, rng)
 
     def vary(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         """Return the genome with another feature in the gene `place`, and a new centre and width for it."""

@@ -136,8 +136,11 @@ def test_without_a_plant_it_says_so(finished: RunDirectory, file: Path, tmp_path
     )
 
 
-def test_what_remembers_too_much_has_no_eigenvalues(finished: RunDirectory, tmp_path: Path) -> None:
-    text = """{"clearloop": 1, "kind": "equation", "outputs": {"push": "-place - 0.1*speed[t-900]"}}"""
+def test_what_remembers_too_much_has_no_eigenvalues(
+    finished: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clearloop.diagnosis.linearisation.MOST_MEMORY", 100)
+    text = """{"clearloop": 1, "kind": "equation", "outputs": {"push": "-place - 0.1*speed[t-90]"}}"""
     (tmp_path / "old.json").write_text(text)
     found = sections(contents(tmp_path / "old.json", finished))
     assert found["Small deviations"].lines == (

@@ -21,7 +21,7 @@ def test_the_example_runs_and_prints_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     exec(f"from tests.surrogate.models import QUICK\n{code}", {})  # noqa: S102 - our own page
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == shown.replace("8 members", "3 members")
+    assert printed[0] == shown.replace("10 members", "3 members")
     assert printed[1] in ("good", "fair", "poor")
     assert (tmp_path / "runs/model/surrogate/surrogate.json").exists()
 

@@ -5,6 +5,7 @@ its actions best on the rows of the batch, chosen one after the other, with gain
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -84,8 +85,10 @@ def _regulator(problem: Problem) -> tuple[Floats, Floats] | None:
     for a, terms in enumerate(_terms_of(controller, problem.task.action_names)):
         for term in terms:
             match term:
-                case Term(factor, Variable() as variable):
-                    gains[a, problem.features.slot(variable)] += factor
+                case Term(factor, Variable(lag=lag) as variable):
+                    # With dead time LQR looks further back than the search: the oldest value stands for those.
+                    seen = replace(variable, lag=min(lag, problem.history - 1)) if lag else variable
+                    gains[a, problem.features.slot(seen)] += factor
                 case Term(factor, Number(value)):
                     constants[a] += factor * value
                 case _:

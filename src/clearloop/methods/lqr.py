@@ -38,6 +38,7 @@ _DIGITS = 6  # significant digits of a gain
 _NEGLIGIBLE = (
     0.01  # share of an action's range: if no constant is larger, the controller has none and is linear
 )
+_DRAWN = 64  # models, for the error of an action's effect
 UNDAMPED = 1 - 1e-6  # modes whose eigenvalue is at least this large do not die out by themselves
 
 
@@ -275,21 +276,29 @@ def _name(task: Task, column: int) -> str:
 
 
 def _check_controllable(model: LinearModel, entries: Ints) -> None:
-    """Check that an action clearly moves every mode that does not die out (Popov, Belevitch, Hautus)."""
-    u, v = model.matrices
-    u, v = u[np.ix_(entries, entries)], v[entries]
+    """Check that an action clearly moves every mode that does not die out (Popov, Belevitch, Hautus).
+
+    A left eigenvector m of U with the eigenvalue λ meets the columns of V in Σ m_s λ^-h B_h. Here B_h are the
+    gains on the actions of h steps ago, and m_s the entries of m for the present states. The error of this sum
+    follows from models that are drawn within the standard errors: a log often tells the sum well, and each B_h
+    badly, and then the plant can be controlled.
+    """
+    u = model.matrices[0][np.ix_(entries, entries)]
     s, names = len(model.task.states), model.task.state_names
-    doubt = model.errors.reshape(s, model.history, -1)[:, :, s:]
     now = {model.entries[k][1]: i for i, k in enumerate(entries) if model.entries[k][0] == 0}
     values, modes = np.linalg.eig(u.T)
-    for value, mode in zip(values, modes.T, strict=True):
-        if abs(value) < UNDAMPED:
-            continue
-        shares = np.array([abs(mode[now[j]]) if j in now else 0.0 for j in range(s)])
-        error = CERTAIN * np.sqrt(np.einsum("s,sha->a", shares**2, doubt**2))
-        floor = TINY * (shares @ model.sizes[:s]) / model.sizes[s:]
-        if (np.abs(mode @ v) <= error + floor).all():
-            shares = shares * model.sizes[:s]
+    lasting = np.abs(values) >= UNDAMPED
+    if not lasting.any():
+        return
+    gains = model.slopes[:, :, s:]
+    drawn = np.array([one.slopes[:, :, s:] for one in model.drawn(_DRAWN, np.random.default_rng(0))])
+    for value, mode in zip(values[lasting], modes.T[lasting], strict=True):
+        present = np.array([mode[now[j]] if j in now else 0.0 for j in range(s)])
+        weights = present[:, None] / value ** np.arange(model.history)
+        effect = np.abs(np.einsum("sh,sha->a", weights, gains))
+        error = CERTAIN * np.einsum("sh,dsha->da", weights, drawn - gains).std(axis=0)
+        shares = np.abs(present) * model.sizes[:s]
+        if (effect <= error + TINY * shares.sum() / model.sizes[s:]).all():
             said = [n for n, x in zip(names, shares, strict=True) if x > 0.5 * shares.max()]
             raise UnsuitableError(
                 f"lqr: uncontrollable: no action moves {' and '.join(said)}, which does not come to rest by "

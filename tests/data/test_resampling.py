@@ -58,7 +58,7 @@ def test_a_straight_line_stays_one(jitter: np.ndarray, breaks: list[int]) -> Non
     batch = Batch.from_frame(log(times), task())
     assert batch.times is not None
     assert batch.setpoints is not None
-    # A row within 1e-6 of a step after a point of the grid stands for that point: 2 * 0.1 * 1e-6 off at most.
+    # A row up to 1e-6 of a step after a point of the grid stands for it: 2 * 0.1 * 1e-6 off at most.
     np.testing.assert_allclose(batch.states[:, 0], 2 * batch.times, atol=2.1e-7)
     inside = np.diff(batch.episodes) == 0
     np.testing.assert_allclose(np.diff(batch.times)[inside], 0.1, atol=1e-3)

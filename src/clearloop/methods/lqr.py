@@ -278,10 +278,10 @@ def _name(task: Task, column: int) -> str:
 def _check_controllable(model: LinearModel, entries: Ints) -> None:
     """Check that an action clearly moves every mode that does not die out (Popov, Belevitch, Hautus).
 
-    A left eigenvector m of U with the eigenvalue λ meets the columns of V in Σ m_s λ^-h B_h. Here B_h are the
-    gains on the actions of h steps ago, and m_s the entries of m for the present states. The error of this sum
-    follows from models that are drawn within the standard errors: a log often tells the sum well, and each B_h
-    badly, and then the plant can be controlled.
+    A left eigenvector m of U with the eigenvalue λ meets the columns of V in Σ m_s λ^-h B_h. Here B_h are
+    the gains on the actions of h steps ago, and m_s the entries of m for the present states. The error of
+    this sum follows from models that are drawn within the standard errors: a log often tells the sum well,
+    and each B_h badly, and then the plant can be controlled.
     """
     u = model.matrices[0][np.ix_(entries, entries)]
     s, names = len(model.task.states), model.task.state_names

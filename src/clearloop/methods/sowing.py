@@ -86,7 +86,7 @@ def _regulator(problem: Problem) -> tuple[Floats, Floats] | None:
         for term in terms:
             match term:
                 case Term(factor, Variable(lag=lag) as variable):
-                    # With dead time LQR looks further back than the search, which then reads its oldest value.
+                    # With dead time LQR looks back further than the search, which reads its oldest value.
                     seen = replace(variable, lag=min(lag, problem.history - 1)) if lag else variable
                     gains[a, problem.features.slot(seen)] += factor
                 case Term(factor, Number(value)):

@@ -222,7 +222,11 @@ def _damaged_file(rng: random.Random, name: str, content: bytes) -> bytes:
     if rng.random() < 0.15:
         return damage.damaged_bytes(rng, content)
     if name.endswith(".json"):
-        return damage.to_json(damage.damaged_document(rng, json.loads(content), NAMES["cartpole"]))
+        try:
+            document = json.loads(content)
+        except ValueError:  # it has been damaged before
+            return damage.damaged_bytes(rng, content)
+        return damage.to_json(damage.damaged_document(rng, document, NAMES["cartpole"]))
     if name.endswith(".csv"):
         changed = damage.damaged_table(rng, damage.to_table(content))
         return damage.to_csv(rng, changed)

@@ -1,5 +1,5 @@
 # make demo: learn and test on the built-in cart-pole. make test: everything that can fail, should.
-# Both work from a fresh clone: they make .venv and install what requirements/ names, version by version.
+# make docs: the site, in site/. All work from a fresh clone: they make .venv and install what requirements/ names, version by version.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,19 +12,23 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Wheels only: a source package would fetch tools to build it that no file names.
 INSTALL := $(PIP) install --quiet --require-hashes --only-binary :all: --requirement
 
-.PHONY: demo test lint bench reproduce lock clean
+.PHONY: demo test lint docs bench reproduce lock clean
 
 demo: $(READY)
 	$(BIN)/clearloop demo --out runs/demo
 
 test: $(READY_DEV)
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(READY_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY_DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "The site is in site/: open site/index.html"
 
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks
@@ -38,8 +42,11 @@ $(READY): pyproject.toml requirements/demo.txt
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-$(READY_DEV): $(READY) requirements/dev.txt
+# The checker of accessibility comes from npm. Without npm its tests are skipped, and in CI they fail.
+AXE := requirements/axe
+$(READY_DEV): $(READY) requirements/dev.txt $(AXE)/package-lock.json
 	$(INSTALL) requirements/dev.txt
+	if command -v npm > /dev/null; then npm ci --prefix $(AXE) --ignore-scripts --no-audit --no-fund --silent || echo "axe-core is missing"; fi
 	@touch $(READY_DEV)
 
 # Renew the exact versions within the ranges of pyproject.toml. One file serves every Python and system.
@@ -55,4 +62,4 @@ lock:
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/demo.txt --output-file requirements/dev.txt
 
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) $(AXE)/node_modules runs site

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+from benchmarks.demo import run_demo
 from benchmarks.exports import equation, nanoseconds
 from benchmarks.job import (
     MULTIPLY_ADDS,
@@ -51,6 +52,7 @@ def main() -> None:
     print_planning()
     print_export()
     print_start()
+    print_demo(cores)
     noise = max(timing.noise for timing in times.values())
     print(f"\nThe typical repetition was up to {noise:.0%} slower than the best: {_verdict(noise)}.")
 
@@ -114,6 +116,19 @@ def print_start() -> None:
     for words, bar in ((["-c", "import clearloop"], 0.3), (["-m", "clearloop", "--help"], 0.5)):
         bare = _seconds(["-c", "pass"])
         print(f"python {' '.join(words)}: {_seconds(words):.2f} s (bar {bar} s; python alone {bare:.2f} s)")
+
+
+def print_demo(cores: int) -> None:
+    """What the demo takes after installation, and how much of the machine its whole search uses."""
+    demo = run_demo()
+    peak = measure({"peak": on_all_cores(peak_runner(PEAK_REPEATS), cores)}, REPETITIONS)["peak"]
+    share = demo.rate * peak.best / (cores * multiply_adds(PEAK_REPEATS))
+    print(
+        f"A whole search, budget quick: {demo.steps / demo.phases['search'] / 1e6:.1f} million steps/s, "
+        f"{share:.0%} of the multiply-add peak (bar 50 %)"
+    )
+    phases = ", ".join(f"{name} {seconds:.0f}" for name, seconds in demo.phases.items())
+    print(f"The demo, in seconds: {phases}; {sum(demo.phases.values()):.0f} in all")
 
 
 def _seconds(words: list[str]) -> float:

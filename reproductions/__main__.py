@@ -5,11 +5,13 @@ from reproductions import (
     hardware,
     invariance,
     learned_reward,
+    pid,
     planted_laws,
     plants,
     population,
     promises,
     published_controllers,
+    search,
     table,
     trajectories,
 )
@@ -17,11 +19,13 @@ from reproductions import (
 NUMBERS = (
     published_controllers,
     table,
+    search,
     learned_reward,
     invariance,
     planted_laws,
     fitted_q,
     plants,
+    pid,
     hardware,
     promises,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller, encode
@@ -87,18 +88,8 @@ class ExactLoop:
     def _cut(self, action: int) -> tuple[float, float, float]:
         from control import FrequencyResponseData, stability_margins
 
-        others = np.arange(len(self.law)) != action
-        plant = self.plant + self.inputs[:, others] @ self.law[others]
-        dt = self.task.dt
-        frequencies = np.geomspace(1e-4, 1.0, POINTS) * np.pi / dt
-        z = np.exp(1j * frequencies * dt)
-        values, vectors = np.linalg.eig(plant)
-        if np.linalg.cond(vectors) < 1e10:  # or else the plant cannot be taken apart into modes
-            left, right = -self.law[action] @ vectors, np.linalg.solve(vectors, self.inputs[:, action])
-            response = ((left * right) / (z[:, None] - values)).sum(axis=1)
-        else:
-            eye, into = np.eye(len(plant)), self.inputs[:, action]
-            response = np.array([-self.law[action] @ np.linalg.solve(one * eye - plant, into) for one in z])
+        frequencies = np.geomspace(1e-4, 1.0, POINTS) * np.pi / self.task.dt
+        response = self._response(action, np.exp(1j * frequencies * self.task.dt))
         factors, phases, _, _, crossings, _ = stability_margins(
             FrequencyResponseData(response, frequencies, smooth=False), returnall=True
         )
@@ -110,6 +101,23 @@ class ExactLoop:
             float(min(np.abs(phases), default=np.inf)),
             float(min(delays, default=np.inf)),
         )
+
+    def _response(self, action: int, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """Return the open-loop response [n] of an action, with its loop cut between controller and plant.
+
+        A law that reads its own past actions reads those that it chose, whatever becomes of them.
+        """
+        s, a = len(self.task.states), len(self.law)
+        late = z[:, None] ** -np.arange(len(self.plant) // (s + a))  # [n, H]
+        moves = self.plant[:s].reshape(s, -1, s + a).copy()
+        moves[:, 0, s:] = self.inputs[:s]
+        plant, own = (np.einsum("nh,ihw->niw", late, one) for one in (moves, self.law.reshape(a, -1, s + a)))
+        states = np.linalg.solve(z[:, None, None] * np.eye(s) - plant[..., :s], plant[..., s:])
+        back = np.linalg.solve(np.eye(a) - own[..., s:], own[..., :s] @ states)  # [n, A, A]
+        others = np.arange(a) != action
+        closed = np.eye(a - 1) - back[:, others][:, :, others]
+        through = back[:, action][:, None, others] @ np.linalg.solve(closed, back[:, others][:, :, [action]])
+        return np.asarray(-back[:, action, action] - through[:, 0, 0])
 
 
 def linearise_exactly(

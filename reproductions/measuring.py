@@ -6,7 +6,7 @@ pick. The plant comes in at the end.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -19,18 +19,25 @@ from clearloop.controllers import Controller, Equation
 from clearloop.data import check
 from clearloop.data.findings import Report
 from clearloop.data.log import last_rows, usual_setpoints
-from clearloop.diagnosis import find_margins, linearise
+from clearloop.diagnosis import (
+    LoggedMargins,
+    compare_margins,
+    find_logged_margins,
+    find_resting_margins,
+)
 from clearloop.diagnosis.diagnosis import aimed
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
+from clearloop.evaluation.linearisation import linearise, linearise_each
 from clearloop.evaluation.rollouts import LoggedCost
 from clearloop.methods import Method, Point, Result, learn
 from clearloop.methods.evolving import Rounds, Sample
 from clearloop.methods.gprl import GPRL
 from clearloop.methods.learning import repeat_log
-from clearloop.methods.linear_model import LinearModel, identify
+from clearloop.methods.linear_model import identify
 from clearloop.methods.lqr import LQR
 from clearloop.methods.pid import PID
+from clearloop.methods.plant_answers import find_answers
 from clearloop.plants.scenarios import Scenarios
 from clearloop.runs.front import Front, method_rng
 from clearloop.search.gp.genome import GP
@@ -287,29 +294,23 @@ def _others(pair: Pair, results: list[Result]) -> list[Record]:
 
 
 def _linear(pair: Pair) -> Record:
+    """Return the static gain [M, A] by the linear model of the log, with null for what is called unknown."""
+    task = pair.task
     try:
-        model = identify(pair.task, pair.log)
+        model = identify(task, pair.log)
     except ClearloopError as error:
         return {"error": str(error)}
-    gain = model_gain(model)
-    return {"gain": None if gain is None else gain.tolist()}
-
-
-def model_gain(model: LinearModel) -> Floats | None:
-    """Return the static gain [M, A] of the states with a setpoint; None if the model has none."""
-    stated: Callable[[], Any] | None = getattr(model, "static_gain", None)
-    task = model.task
-    measured = [task.state_names.index(name) for name in task.setpoints]
-    if stated is not None:
-        found = stated()
-        return None if found is None else np.asarray(found)[measured]
-    static, s = model.slopes.sum(axis=1), len(task.states)
-    moved = [task.state_names.index(name) for name in task.predicted]
-    kept = np.eye(len(moved)) - static[np.ix_(moved, moved)]
-    if np.linalg.cond(kept) > 1e8:
-        return None
-    gains = np.linalg.solve(kept, static[moved][:, s:])
-    return np.asarray(gains[[moved.index(one) for one in measured]])
+    answers = {(one.state, one.action): one for one in find_answers(model)}
+    gain: list[list[float | None]] = []
+    for state in task.setpoints:
+        row: list[float | None] = []
+        for action in task.action_names:
+            answer = answers.get((state, action))
+            settles = answer is None or answer.kind == "settles"
+            row.append((answer.gain if answer else 0.0) if settles and (not answer or answer.known) else None)
+        gain.append(row)
+    kinds = sorted({one.kind for one in answers.values()})
+    return {"gain": gain, "kind": kinds, "stray": model.equations.stray}
 
 
 def _margins(pair: Pair, surrogate: Surrogate, pick: Controller) -> Record:
@@ -358,36 +359,43 @@ def exact_loop(pair: Pair, controller: Controller) -> ExactLoop | None:
 
 
 def _said(pair: Pair, surrogate: Surrogate, controller: Controller) -> Record:
-    """Return what a card says of a controller: by the linear model of the log, and by the models at rest."""
+    """Return what the sign-off sheet says of a controller: by the linear model of the log, and by the models.
+
+    Numbers that the sheet calls unknown are listed under `unknown`.
+    """
     task, log = pair.task, pair.log
     ready = aimed(controller.for_task(task), task, log)
+    spread, members = log.states.std(axis=0), surrogate.judge_members
     try:
-        linear = linearise(
-            ready, task, spread=log.states.std(axis=0), surrogate=surrogate, members=surrogate.judge_members
-        )
+        linear = linearise(ready, task, spread=spread, surrogate=surrogate, members=members)
     except ClearloopError as error:
         return {"error": str(error)}
     if linear is None:
         return {}
+    each = linearise_each(ready, task, spread=spread, surrogate=surrogate, members=members)
+    resting = find_resting_margins(controller.for_task(task), linear, each, log)
     said: Record = {}
     try:
-        models: dict[str, LinearModel | None] = {"log": identify(task, log), "model": None}
-    except ClearloopError:
-        models = {"model": None}
-    for name, model in models.items():
-        margins = find_margins(linear, model)
-        if margins is None:
-            continue
-        said[name] = {"stable": margins.stable}
-        if margins.actions:
-            said[name] |= {
-                "gain": min(
-                    (one.gain_up for one in margins.actions if one.gain_up is not None), default=None
-                ),
-                "phase": min((one.phase for one in margins.actions if one.phase is not None), default=None),
-                "delay": min((one.delay for one in margins.actions if one.delay is not None), default=None),
-            }
+        found = find_logged_margins(controller.for_task(task), linear, identify(task, log), log)
+    except ClearloopError as error:
+        said["why"] = str(error)
+    else:
+        found, resting = compare_margins(found, resting)
+        said["log"], said["why"] = _numbers(found), found.why
+    said["model"] = _numbers(resting)
     return said
+
+
+def _numbers(found: LoggedMargins) -> Record | None:
+    """Return whether a loop is stable, the least margins of its actions, and which of them are unknown."""
+    margins = found.margins
+    if margins is None:
+        return None
+    numbers: Record = {"stable": margins.stable, "unknown": sorted({name for _, name in found.unknown})}
+    for name in ("gain_up", "phase", "delay"):
+        values = [getattr(one, name) for one in margins.actions]
+        numbers[name] = min((one for one in values if one is not None), default=None)
+    return numbers
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:

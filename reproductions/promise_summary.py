@@ -87,7 +87,7 @@ def _about_loops(records: Sequence[Record]) -> Iterator[str]:
         " plants that have one."
     )
     known = [one for one in _all_margins(records) if one.get("true")]
-    silent = [one for one in known if said(one) is None]
+    silent = [one for one in known if is_near(one) is None]
     yield (
         f"Margins within 20 %: {_share(known, is_near)} % of loops; unknown: {len(silent)} of {len(known)}"
         " loops that have some."
@@ -159,22 +159,26 @@ def true_gain(record: Record) -> Any:
 
 
 def gain_is_right(record: Record) -> bool | None:
-    """Tell whether the linear model's static gain is near that of the plant."""
+    """Tell whether the static gains that the package states are near those of the plant; None: none given.
+
+    A gain may be off by a fifth of the largest of its plant, so that a small cross effect does not decide.
+    """
     true, found = true_gain(record), record.get("linear", {}).get("gain")
     if true is None or found is None:
         return None
-    return bool(np.linalg.norm(np.subtract(found, true)) <= NEAR * np.linalg.norm(true))
-
-
-def said(margins: Record) -> Record | None:
-    """Return what the package says of a loop: by the linear model of the log, or else by the models."""
-    found: Record | None = margins.get("log", margins.get("model"))
-    return found
+    if not {"settles", "unknown"}.issuperset(record["linear"]["kind"]):
+        return False  # it is said to have no static gain
+    real = np.array(true, float)
+    stated = np.array(found, float)  # nan where it is unknown
+    known = np.isfinite(stated)
+    if not known.any():
+        return None
+    return bool((np.abs(stated - real)[known] <= NEAR * np.abs(real).max()).all())
 
 
 def is_called_unstable(margins: Record) -> bool:
     """Tell whether anything that the package says calls the loop unstable."""
-    return any(margins.get(name, {}).get("stable") is False for name in ("log", "model"))
+    return any((margins.get(name) or {}).get("stable") is False for name in ("log", "model"))
 
 
 def margins_are_right(record: Record) -> bool | None:
@@ -185,14 +189,20 @@ def margins_are_right(record: Record) -> bool | None:
 
 
 def is_near(margins: Record) -> bool | None:
-    """Tell whether the margins that the package gives of a loop are near those of the plant."""
-    true, found = margins.get("true"), said(margins)
+    """Tell whether the margins that the sheet gives of a loop are near those of the plant; None: none given.
+
+    The linear model of the log has the word; where it is silent, the models at rest have it.
+    """
+    true, found = margins.get("true"), margins.get("log") or margins.get("model")
     if not true or found is None:
         return None
     if not found["stable"]:
         return False
-    pairs = [(true["phase"], found["phase"], MOST_PHASE), (true["gain"], found["gain"], MOST_GAIN)]
-    capped = [(min(real or most, most), min(stated or most, most)) for real, stated, most in pairs]
+    pairs = [("phase", true["phase"], MOST_PHASE), ("gain_up", true["gain"], MOST_GAIN)]
+    known = [one for one in pairs if one[0] not in found.get("unknown", ())]
+    if not known:
+        return None
+    capped = [(min(real or most, most), min(found[name] or most, most)) for name, real, most in known]
     return all(abs(stated - real) <= NEAR * real for real, stated in capped)
 
 

@@ -77,8 +77,10 @@ def test_every_dependency_is_locked_within_its_range(name: str, included: str) -
 
 
 def test_tests_run_with_the_versions_of_the_demo() -> None:
+    """On the systems of the demo at least: a tool may need a package everywhere, colorama for example."""
     demo, dev = read_lock("demo"), read_lock("dev")
-    assert {name: dev.get(name) for name in demo} == demo
+    assert {name: dev[name].version for name in demo} == {name: pin.version for name, pin in demo.items()}
+    assert {name for name in demo if dev[name].marker not in (None, demo[name].marker)} == set()
 
 
 def test_the_demo_needs_no_development_tools_and_nothing_needs_torch() -> None:

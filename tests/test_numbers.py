@@ -92,6 +92,12 @@ def test_estimates_have_their_error_where_it_is_known() -> None:
     assert signed_estimate(-0.5, 0.1, 2) == "-0.50 ± 0.10"
 
 
+def test_huge_estimates_are_short() -> None:
+    assert estimate(-9.137e99, 5e98) == "-9.137e+99 ± 5.000e+98"
+    assert estimate(1e9 - 1, 1e9) == "999999999.000 ± 1.000e+09"
+    assert signed_estimate(1e12, 0.003, 2) == "+1.00e+12 ± 0.00"
+
+
 @given(NUMBERS, st.integers(0, 4))
 def test_no_difference_is_a_negative_zero(mean: float, places: int) -> None:
     said = signed_estimate(mean, 0.0, places).split(" ± ")[0]

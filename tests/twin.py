@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
 from clearloop.controllers import Controller
+from clearloop.kernels.layout import CALM, Disturbances
 
 STATES = ("theta", "theta_dot", "rho", "rho_dot")
 GRAVITY, TOTAL_MASS, POLE_MASS, HALF_LENGTH = 9.81, 1.1, 0.1, 0.5
@@ -65,16 +66,32 @@ def step(state: Floats, force: Floats, setpoint: float = 0.0) -> tuple[Floats, F
     return after, np.where(failed, -1.0, np.where(good, 0.0, -0.1)), failed
 
 
-def roll_out(controller: Controller, starts: Floats, setpoints: Sequence[float]) -> Course:
-    """`setpoints`: of rho, at each step; what has failed stays, and goes on paying."""
+def roll_out(
+    controller: Controller,
+    starts: Floats,
+    setpoints: Sequence[float],
+    upset: Disturbances = CALM,
+    past: float = 0.0,
+) -> Course:
+    """`setpoints`: of rho, at each step; `past`: the force before the start.
+
+    What has failed stays, and goes on paying.
+    """
+    chosen: list[Floats] = []
     memories = [controller.reset() for _ in starts]
     state, failed = starts.copy(), np.zeros(len(starts), np.bool_)
     states, actions, rewards = [state], [], []
-    for setpoint in setpoints:
+    for k, setpoint in enumerate(setpoints):
+        seen = state + upset.noise[k].T if len(upset.noise) else state
         force = np.array([
             controller.act(dict(zip(STATES, row.tolist(), strict=True)), memory, {"rho": setpoint})["force"]
-            for row, memory in zip(state, memories, strict=True)
+            for row, memory in zip(seen, memories, strict=True)
         ])  # fmt: skip
+        chosen.append(force)
+        if len(upset.late):
+            before = k - upset.late
+            under_way = [chosen[t][n] if t >= 0 else past for n, t in enumerate(before.tolist())]
+            force = np.clip(upset.gain[:, 0] * under_way + upset.offset[:, 0], -10, 10)
         after, reward, fails = step(state, force, setpoint)
         state = np.where(failed[:, None], state, after)
         reward = np.where(failed, -1.0, reward)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller, load, save
-    from clearloop.data import Batch
+    from clearloop.data import Batch, check
     from clearloop.errors import ClearloopError
     from clearloop.evaluation import evaluate, fitted_q, simulate
     from clearloop.explanation import explain
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from clearloop.methods.pid import PID
     from clearloop.methods.psonn import PSONN
     from clearloop.methods.psop import PSOP
+    from clearloop.methods.tuning import tune
+    from clearloop.pages.run import Run
     from clearloop.plants.exploration import make_batch
     from clearloop.surrogate import Surrogate
     from clearloop.task import Task
+    from clearloop.verification import verify
 
 __version__ = "0.1.0"
 
@@ -43,8 +46,10 @@ _HOMES = {
     "PID": "clearloop.methods.pid",
     "PSONN": "clearloop.methods.psonn",
     "PSOP": "clearloop.methods.psop",
+    "Run": "clearloop.pages.run",
     "Surrogate": "clearloop.surrogate",
     "Task": "clearloop.task",
+    "check": "clearloop.data",
     "evaluate": "clearloop.evaluation",
     "explain": "clearloop.explanation",
     "export": "clearloop.exports",
@@ -54,6 +59,8 @@ _HOMES = {
     "make_batch": "clearloop.plants.exploration",
     "save": "clearloop.controllers",
     "simulate": "clearloop.evaluation",
+    "tune": "clearloop.methods.tuning",
+    "verify": "clearloop.verification",
 }
 
 __all__ = [
@@ -69,8 +76,10 @@ __all__ = [
     "ClearloopError",
     "Cloning",
     "Controller",
+    "Run",
     "Surrogate",
     "Task",
+    "check",
     "evaluate",
     "explain",
     "export",
@@ -80,6 +89,8 @@ __all__ = [
     "make_batch",
     "save",
     "simulate",
+    "tune",
+    "verify",
 ]
 
 

@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -76,6 +76,29 @@ def _lock(file: BinaryIO) -> None:
         flock(file, LOCK_EX | LOCK_NB)
 
 
+def file_bytes(content: str | bytes) -> bytes:
+    """Return the bytes of a file whose content is text, in UTF-8, or is bytes already."""
+    return content.encode() if isinstance(content, str) else content
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip archive; the same files give the same bytes, everywhere and at any time.
+
+    Args:
+        files: The content of each file by its path in the archive, in the order in which they stand there.
+    """
+    from io import BytesIO
+    from zipfile import ZipFile, ZipInfo
+
+    packed = BytesIO()
+    with ZipFile(packed, "w") as archive:  # stored: compressed bytes depend on the library
+        for name, content in files.items():
+            entry = ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            entry.create_system, entry.external_attr = 3, 0o644 << 16
+            archive.writestr(entry, content)
+    return packed.getvalue()
+
+
 def check_ends(path: Path) -> None:
     """Check that reading a file cannot wait or go on for ever, as it can for a device or a pipe.
 
@@ -84,7 +107,30 @@ def check_ends(path: Path) -> None:
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder fails in the system's words
-        raise OSError(errno.EINVAL, "a device or a pipe may never end: copy its content to a file")
+        raise OSError(errno.EINVAL, "a device or a pipe may never end: copy its content to a file", str(path))
+
+
+def read_bytes(path: str | Path, largest: int) -> bytes:
+    """Read a file.
+
+    Args:
+        path: The file.
+        largest: The most bytes that the file may have.
+
+    Raises:
+        ClearloopError: The file cannot be read, or is larger.
+    """
+    try:
+        check_ends(Path(path))
+        with Path(path).open("rb") as file:
+            content = file.read(largest + 1)
+    except (OSError, ValueError) as error:  # a NUL byte in a name is a ValueError
+        raise ClearloopError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    if len(content) > largest:
+        raise ClearloopError(f"{path}: larger than the {largest // 1024:,} KiB that such a file may have")
+    return content
 
 
 def read_text(path: str | Path, largest: int) -> str:
@@ -97,16 +143,7 @@ def read_text(path: str | Path, largest: int) -> str:
     Raises:
         ClearloopError: The file cannot be read, is larger, or is not UTF-8.
     """
-    try:
-        check_ends(Path(path))
-        with Path(path).open("rb") as file:
-            content = file.read(largest + 1)
-    except (OSError, ValueError) as error:  # a NUL byte in a name is a ValueError
-        raise ClearloopError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    if len(content) > largest:
-        raise ClearloopError(f"{path}: larger than the {largest // 1024:,} KiB that such a file may have")
+    content = read_bytes(path, largest)
     try:
         return content.decode("utf-8-sig")  # Windows editors put a byte-order mark first
     except UnicodeDecodeError as error:

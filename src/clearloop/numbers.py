@@ -12,6 +12,8 @@ MINUS_SIGN = "\N{MINUS SIGN}"
 FORMULA_DIGITS = 3  # significant digits of numbers in a formula that is shown; files keep all digits
 JSON_DIGITS = 6  # significant digits: more than any figure shows
 
+_HUGE = 1e9  # from here on digits after the point say nothing
+
 _DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?")
 
 
@@ -57,14 +59,18 @@ def penalty_with_error(mean: float, error: float | None) -> str:
 def estimate(mean: float, error: float = math.nan, places: int = 3) -> str:
     """Format a mean and its standard error with `places` digits after the point: `2.952 ± 0.028`.
 
-    An error that is NaN is left out.
+    An error that is NaN is left out. Huge numbers are written with a power of ten.
     """
-    return f"{mean:.{places}f}" + ("" if math.isnan(error) else f" ± {error:.{places}f}")
+    return _placed(mean, places) + ("" if math.isnan(error) else f" ± {_placed(error, places)}")
 
 
 def signed_estimate(mean: float, error: float, places: int = 3) -> str:
     """Format a difference with its sign and its standard error: `+0.005 ± 0.003`; never `-0.000`."""
-    return f"{mean:+z.{places}f} ± {error:.{places}f}"
+    return f"{_placed(mean, places, '+z')} ± {_placed(error, places)}"
+
+
+def _placed(value: float, places: int, sign: str = "") -> str:
+    return f"{value:{sign}.{places}{'f' if abs(value) < _HUGE else 'e'}}"
 
 
 def amount(value: float, unit: str, digits: int = 2) -> str:

@@ -147,6 +147,7 @@ def derive_rows(
         np.array([name in derived for name in task.state_names]),
         table,
         np.ascontiguousarray(first, np.int64),
+        task.action_starts,
         n_states,
         history,
         STATE_LIMIT,

@@ -204,5 +204,6 @@ TARGETS = Registry(
         "javascript": "clearloop.exports.javascript:JavaScript",
         "python": "clearloop.exports.python:Python",
         "latex": "clearloop.exports.latex:LaTeX",
+        "fmu": "clearloop.exports.fmu:FMU",
     },
 )

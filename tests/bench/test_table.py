@@ -44,6 +44,13 @@ def test_the_interval_of_a_difference_covers_the_truth() -> None:
     assert 0.92 <= covered / 400 <= 0.99
 
 
+def test_the_error_of_a_difference_has_both_of_its_parts() -> None:
+    """Of starts: variance 2 of two differences, so 1. Of searches: means 5 and 7, and 4 and 4, so 1 more."""
+    one = [np.array([4.0, 6.0]), np.array([6.0, 8.0])]
+    assert Difference.of(one[:1], [np.array([3.0, 3.0])]) == pytest.approx((2.0, 1.96))
+    assert Difference.of(one, [np.array([4.0, 4.0])] * 2) == pytest.approx((2.0, 1.96 * np.sqrt(2.0)))
+
+
 def test_pairing_makes_small_differences_certain() -> None:
     starts = np.random.default_rng(1).normal(0, 5, 1000)
     assert Difference.of([starts + 0.1], [starts]).certain

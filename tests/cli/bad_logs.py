@@ -4,7 +4,7 @@ import polars as pl
 
 from tests.cli.odd_logs import HEADER, ROWS, excel, parquet, render, with_cell, with_times
 
-FORMATS = "expected a file that ends in .csv, .tsv, .txt, .parquet, .xlsx, or minari:NAME"
+FORMATS = "expected a file that ends in .csv, .tsv, .txt, .parquet, .xlsx, .npz, or minari:NAME"
 BAD_TEXTS: dict[str, tuple[str, str]] = {
     "only a header": (render(rows=[()]), "no two rows follow each other"),
     "one row": (render(rows=ROWS[:1]), "no two rows follow each other"),

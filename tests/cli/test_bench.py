@@ -20,6 +20,7 @@ from clearloop.evaluation import evaluate
 from clearloop.runs import RunDirectory
 from clearloop.task import Task
 from tests.cli.conftest import Run
+from tests.kills import differences, left_in
 from tests.runs.guessing import PUSHER
 
 SMALL = ("pusher.toml", "--method", "lqr", "--method", "fpsrl", "--seeds", "2", "--budget", "2e5")
@@ -160,6 +161,28 @@ def test_damaged_files_are_one_line(
     assert done.code == 2
     assert message in done.err
     assert done.err.count("\n") <= 2
+
+
+@pytest.mark.parametrize("lost", [("batch.parquet",), ("table.csv", "table.md", "timing.csv")])
+def test_what_a_killed_bench_had_not_written_is_written_later(
+    run: Run, here: Path, small: Path, lost: tuple[str, ...]
+) -> None:
+    shutil.copytree(small, here / "held")
+    before = left_in(here)
+    for name in lost:
+        (here / "held" / name).unlink()
+    text = (here / "held" / "run.json").read_text()
+    (here / "held" / "run.json").write_text(text.replace('"finished"', '"running"'))
+    assert run("bench", "pusher.toml", "--out", "held", "--resume").code == 0
+    assert differences(left_in(here), before) == []
+
+
+def test_a_bench_does_not_go_on_with_another_batch(run: Run, here: Path, small: Path) -> None:
+    shutil.copytree(small, here / "held")
+    assert run("data", "make", "pusher.toml", "--seed", "9", "--out", "held/batch.parquet").code == 0
+    done = run("bench", "pusher.toml", "--out", "held", "--resume", "--seeds", "2")
+    assert done.code == 2
+    assert "held: was started with other data than held/batch.parquet holds now" in done.err
 
 
 def test_a_bench_and_a_run_do_not_go_on_as_each_other(run: Run, here: Path) -> None:

@@ -137,7 +137,7 @@ ERRORS = {
     "data make broken.toml --out x.csv": "broken.toml: broken TOML: Invalid value (at line 1, column 8)",
     "data check none.csv --task cartpole": "none.csv: cannot be read: No such file or directory",
     "data check good.json --task cartpole":
-        "good.json: expected a file that ends in .csv, .tsv, .txt, .parquet, .xlsx, or minari:NAME",
+        "good.json: expected a file that ends in .csv, .tsv, .txt, .parquet, .xlsx, .npz, or minari:NAME",
     "data chck": "No such command 'chck'. Did you mean 'check'? See: clearloop data --help",
 }  # fmt: skip
 

@@ -1,15 +1,22 @@
 """`clearloop export` and `clearloop verify`."""
 
 import json
+import shutil
+import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from fmpy.model_description import read_model_description
+from fmpy.validation import validate_fmu
 
 from clearloop.controllers import save
 from clearloop.verification import verdict
 from clearloop.verification.verdict import Actions, BenchTrial
 from tests.cli.conftest import Run
 from tests.controllers.kinds import CARTPOLE, KINDS
+
+OLD_RUN = Path(__file__).parents[1] / "version_0_1" / "finished"
 
 
 @pytest.mark.parametrize("to", ["c", "javascript", "python", "latex"])
@@ -101,7 +108,9 @@ def test_verify_as_json_and_on_a_log(run: Run, published: Path, tmp_path: Path) 
     assert document["equal"] is True
     assert document["difference"] == 0
     assert document["vectors"] >= alone["vectors"] + 200 - document["left_out"]
-    assert set(document) == {"to", "precision", "vectors", "left_out", "difference", "tolerance", "equal"}
+    assert set(document) == {
+        "to", "precision", "options", "vectors", "left_out", "guarded", "difference", "tolerance", "equal",
+    }  # fmt: skip
 
 
 def test_verify_needs_the_task_of_a_log(run: Run, published: Path, tmp_path: Path) -> None:
@@ -122,3 +131,48 @@ def test_verify_exits_with_1_if_it_is_not_equal(
     done = run("verify", published / "gprl.json", "--task", "cartpole", "--to", "python")
     assert done.code == 1
     assert "NOT equal" in done.out
+
+
+def test_an_fmu_is_a_file_and_is_verified(run: Run, published: Path, tmp_path: Path) -> None:
+    words = ("export", published / "pid.json", "--task", "cartpole", "--to", "fmu")
+    assert run(*words).err == "error: fmu is no text: add --out FILE.fmu\n"
+    for options in ((), ("--with", "fmi3")):
+        assert run(*words, *options, "--out", tmp_path / "my pid.fmu").code == 0
+        assert validate_fmu(str(tmp_path / "my pid.fmu")) == []
+    assert read_model_description(tmp_path / "my pid.fmu").fmiVersion == "3.0"
+    done = run("verify", published / "gprl.json", "--task", "cartpole", "--to", "fmu")
+    assert (done.code, "fmu, double precision: equal; largest difference 0 of" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize(("to", "ending"), [("c", "c"), ("st", "st"), ("plcopen", "xml"), ("python", "py")])
+def test_the_head_has_the_hashes_of_what_it_was_made_from(
+    run: Run, tmp_path: Path, to: str, ending: str
+) -> None:
+    """The controller's file, the run, the sign-off sheet, and the day."""
+    shutil.copytree(OLD_RUN, tmp_path / "pole")
+    card, out = tmp_path / "card.html", tmp_path / f"law.{ending}"
+    card.write_text("signed")
+    words = ("--card", card, "--date", "2026-11-19", "--out", out)
+    assert run("export", "003", "--run", tmp_path / "pole", "--to", to, *words).code == 0
+    text = " ".join(out.read_text(encoding="utf-8").replace(" *", "").split())
+    files = (tmp_path / "pole" / "controllers" / "003.json", tmp_path / "pole" / "run.json", card)
+    one, other, third = (sha256(file.read_bytes()).hexdigest() for file in files)
+    assert f"Controller file 003.json, SHA-256 {one}." in text.replace("# ", "")
+    assert f"Run pole: run.json, SHA-256 {other}." in text.replace("# ", "")
+    assert f"Sign-off sheet card.html, SHA-256 {third}." in text.replace("# ", "")
+    assert "Date: 2026-11-19." in text
+    assert ('creationDateTime="2026-11-19T00:00:00"' in text) == (to == "plcopen")
+
+
+def test_so_has_that_of_an_fmu(run: Run, published: Path, tmp_path: Path) -> None:
+    words = ("--with", "sources-only", "--date", "2026-11-19", "--out", tmp_path / "law.fmu")
+    assert run("export", published / "gprl.json", "--task", "cartpole", "--to", "fmu", *words).code == 0
+    with zipfile.ZipFile(tmp_path / "law.fmu") as members:
+        text = members.read("sources/law.c").decode()
+    assert sha256((published / "gprl.json").read_bytes()).hexdigest() in text
+    assert "Date: 2026-11-19." in text
+
+
+def test_a_day_is_written_in_one_way(run: Run, published: Path) -> None:
+    done = run("export", published / "gprl.json", "--to", "st", "--date", "19.11.2026")
+    assert (done.code, done.err) == (2, "error: --date '19.11.2026': expected a day such as 2026-11-18\n")

@@ -25,7 +25,8 @@ from tests.runs.guessing import PUSHER, make_quick
 QUICK = ("--method", "guess", "--budget", "4e5")
 COLUMNS = (
     "controller,method,complexity,penalty_model,penalty_model_se,penalty_system,penalty_system_se,"
-    "failures_system,formula,penalty_low,penalty_high,penalty_disturbed"
+    "failures_system,formula,penalty_low,penalty_high,penalty_disturbed,"
+    "phase_margin,gain_margin,delay_margin,ms,robust"
 )
 
 
@@ -88,6 +89,8 @@ def test_what_a_run_leaves(asked: Path) -> None:
         "track": "best",
         "value": "model",
         "seed": 0,
+        "robust": True,
+        "stay": 0.0,
     }
     rows = table(asked / "front.csv")
     assert ",".join(rows[0]) == COLUMNS
@@ -134,7 +137,7 @@ def test_what_it_says(run: Run, here: Path) -> None:  # noqa: ARG001
     assert re.fullmatch(r"Batch      600 transitions in \d+ episodes, .* failing", batch)
     assert surrogate == "Surrogate  3 models of the plant: good"
     assert re.fullmatch(r"Search     guess: 2 controllers, 4\d\d,\d\d\d model steps, \d+:\d\d", search)
-    assert lines[blank + 1].startswith("The best controller, 002, costs ")
+    assert re.match("The best (robust )?controller, 002, costs ", lines[blank + 1])
     assert max(map(len, done.out.splitlines())) <= 80
     assert done.out.endswith(run("show", "runs/pusher").out)  # its usual place
     document = json.loads(run("learn", "pusher.toml", "--resume", "--json").out)
@@ -172,6 +175,19 @@ def test_methods_keep_their_order_and_have_their_settings(run: Run, here: Path) 
     assert methods == sorted(methods, key=["gprl", "guess"].index)
     assert set(methods) == {"gprl", "guess"}
     assert [row["controller"] for row in rows] == [f"{n:03d}" for n in range(1, len(rows) + 1)]
+
+
+def test_equations_of_a_form_that_the_user_gives(run: Run, here: Path) -> None:  # noqa: ARG001
+    words = ("learn", "pusher.toml", "--method", "gprl", "--budget", "4e5", "--out", "run")
+    small = ("--set", "gprl.gp.offspring=10", "--set", "gprl.gp.islands=9")
+    form = "k1*place + 0.5*tanh({…})"
+    done = run(*words, *small, "--form", form)
+    assert done.code == 0, done.err
+    for row in table(Path("run") / "front.csv"):
+        assert re.fullmatch(r"(-?[\d.e-]+\*)?-?place [+-] .*tanh\(.*\)", row["formula"]), row["formula"]
+    other = run(*words, "--resume", "--form", "k1*place + {…}")
+    assert "run: was started with --set gprl.form" in error(other)
+    assert run(*words, "--resume", "--form", f"push={form}").code == 0
 
 
 def test_a_method_that_does_not_suit_is_left_out(run: Run, here: Path) -> None:
@@ -247,6 +263,10 @@ REFUSED: dict[str, str] = {
     "--set spread=nan": "--set spread=nan: expected a finite number",
     "--set spread=-1": "--set spread=-1: spread must be greater than 0",
     "--set shape=round": "--set shape=round: expected 'normal' or 'uniform'",
+    "--form {}": "--form: only gprl searches equations: add --method gprl, or leave --form out",
+    "--method gprl --form tanh({x})": "--form of push: unexpected '{' at column 6; a part to search is",
+    "--method gprl --form pull={}": "--form: 'pull' is not an action of the task; the task has push",
+    "--method gprl --form {} --form push={}": "--form push={}: push has a template already",
 }
 
 
@@ -396,3 +416,17 @@ def test_values_that_cannot_be(run: Run) -> None:
         assert error(run(*learn, "batch", "--method", method)) == (
             f"--value batch: {method} needs a model: leave out --value or this method"
         )
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_that_stays_near_the_log_says_how_near(run: Run) -> None:
+    done = run("learn", "pusher.toml", *QUICK, "--stay", "1", "--out", "near")
+    assert done.code == 0, done.err
+    assert json.loads(Path("near/run.json").read_text())["asked"]["stay"] == 1.0
+    assert run("learn", "pusher.toml", *QUICK, "--out", "far").code == 0
+    near, far = (
+        [float(row["departure"]) for row in table(Path(name) / "trust.csv")] for name in ("near", "far")
+    )
+    assert max(near) < min(far)
+    assert "--stay" in error(run("learn", "pusher.toml", "--stay", "0.5", "--out", "near", "--resume"))
+    assert "--stay" in error(run("learn", "pusher.toml", "--stay", "1.5", "--out", "x"))

@@ -78,5 +78,8 @@ def test_the_interrupted_run_is_resumed(kept: Path, run: Run, monkeypatch: pytes
     )
     commas = old[0].count(",")
     later = new[0].split(",")[commas + 1 :]
-    assert later == ["penalty_low", "penalty_high", "penalty_disturbed"]  # stand at the end
+    assert later == [
+        "penalty_low", "penalty_high", "penalty_disturbed",
+        "phase_margin", "gain_margin", "delay_margin", "ms", "robust",
+    ]  # fmt: skip
     assert [row.rsplit(",", len(later))[0] for row in new] == old

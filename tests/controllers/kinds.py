@@ -40,6 +40,30 @@ TEXTS = {
     {"input": "theta", "kp": -160, "ki": -2, "kd": -900, "window": 7},
     {"input": "rho", "kp": -20, "kd": -700}]}}
 }""",
+    "pi as blocks have it": """{
+  "clearloop": 1, "kind": "pid", "setpoint": {"rho": 0.2},
+  "outputs": {"force": {"bias": 0.3, "rate": 4.5, "feedforward": {"rho.setpoint": -0.7, "theta_dot": 1.5},
+   "loops": [
+    {"input": "theta", "kp": -55, "ki": -2.5, "kd": -700, "integral": true, "filter": 0.8},
+    {"input": "rho", "kp": -6, "ki": -0.3, "kd": -200, "integral": true, "setpoint_weight": 0.4,
+     "derivative_of": "measurement", "filter": 1.5},
+    {"input": "theta_dot", "kp": -1, "ki": -0.2, "window": 3}]}}
+}""",
+    "cascade": """{
+  "clearloop": 1, "kind": "pid", "setpoint": {"rho": -0.3},
+  "outputs": {"force": {"scale": -1.0, "rate": 12.0,
+    "outer": {"input": "rho", "kp": -0.05, "ki": -0.0005, "kd": -2.5, "integral": true,
+              "limits": [-0.2, 0.2]},
+    "inner": {"input": "theta", "kp": 70, "ki": 0.4, "kd": 750, "integral": true, "setpoint_weight": 0.9,
+              "derivative_of": "measurement"}}}
+}""",
+    "scheduled pid": """{
+  "clearloop": 1, "kind": "pid",
+  "outputs": {"force": {"loops": [
+    {"input": "theta", "integral": true, "filter": 0.5, "schedule": {"by": "rho", "at": [-0.5, 0.0, 1.0],
+     "kp": [-60, -50, -70], "ki": [-1, -0.5, -2], "kd": [-800, -600, -900]}},
+    {"input": "rho", "schedule": {"by": "theta", "at": [-0.1, 0.1], "kp": [-5, -7]}}]}}
+}""",
     "fuzzy": """{
   "clearloop": 1, "kind": "fuzzy",
   "outputs": {"force": {"scale": 10.0, "alpha": 3.1, "rules": [

@@ -90,12 +90,37 @@ def optional(**fields: SearchStrategy[Any]) -> SearchStrategy[dict[str, Any]]:
 
 
 def pids() -> SearchStrategy[dict[str, Any]]:
-    gains = {"weight": numbers(), "ki": numbers(), "kd": numbers(), "window": st.integers(1, 60)}
+    gains = {"weight": numbers(), "ki": numbers(), "kd": numbers()}
+    options = {
+        "integral": st.booleans(),
+        "filter": st.floats(0, 100),
+        "setpoint_weight": numbers(),
+        "derivative_of": st.sampled_from(["error", "measurement"]),
+    }
+    points = {"at": [-1.0, 0.0, 2], "kp": [1.0, -2, 3], "ki": [0, 1, 2]}
     names = st.sampled_from(["theta", "theta_dot", "rho", "rho_dot"])
-    loops = st.fixed_dictionaries({"input": names, "kp": numbers()}, optional=gains)
-    needed = {"loops": st.lists(loops, min_size=1, max_size=3)}
-    output = st.fixed_dictionaries(needed, optional={"scale": numbers(), "bias": numbers()})
-    return output.map(lambda loops: {"outputs": {"force": loops}})
+    kp = {"input": names, "kp": numbers()}
+    loop = st.fixed_dictionaries(kp, optional=gains | {"window": st.integers(1, 60)})
+    loop |= st.fixed_dictionaries(kp, optional=gains | options)
+    loop |= st.fixed_dictionaries(
+        {"input": names, "schedule": st.fixed_dictionaries({"by": names}).map(lambda by: by | points)},
+        optional=options,
+    )
+    more = gains | options
+    outer = st.fixed_dictionaries(
+        kp | {"input": st.just("rho")}, optional=more | {"bias": numbers(), "limits": st.just([-0.5, 1])}
+    )
+    inner = st.fixed_dictionaries(kp | {"input": st.just("theta")}, optional=more)
+    several = st.fixed_dictionaries({"loops": st.lists(loop, min_size=1, max_size=3)})
+    cascade = st.fixed_dictionaries({"outer": outer, "inner": inner})
+    rest = optional(
+        scale=numbers(),
+        bias=numbers(),
+        rate=st.sampled_from([1e-9, 0.5, 1e12]),
+        feedforward=st.dictionaries(st.sampled_from(["rho.setpoint", "theta_dot"]), numbers()),
+    )
+    some: SearchStrategy[Any] = several | several | cascade
+    return st.builds(lambda one, other: {"outputs": {"force": {**one, **other}}}, some, rest)
 
 
 def linears() -> SearchStrategy[dict[str, Any]]:

@@ -141,7 +141,11 @@ def test_numbers_that_begin_as_whole_ones(folder: Path) -> None:
     ("name", "content", "expected"),
     [
         ("none.csv", None, "cannot be read: No such file or directory"),
-        ("log.ods", b"", "expected a file that ends in .csv, .tsv, .txt, .parquet, .xlsx, or minari:NAME"),
+        (
+            "log.ods",
+            b"",
+            "expected a file that ends in .csv, .tsv, .txt, .parquet, .xlsx, .npz, or minari",
+        ),
         ("log.xlsx", b"", "is damaged, or is not an Excel file: "),
         ("empty.csv", b"", "is damaged, or is not a csv file: "),
         ("no.parquet", b"theta,rho\n1,2\n", "is damaged, or is not a parquet file: "),

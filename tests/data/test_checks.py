@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearloop.data import Batch, Report, check
+from clearloop.data.causality import has_effect
 from clearloop.data.log import read_log
 from clearloop.errors import ClearloopError
 from clearloop.task import Task
@@ -37,6 +38,7 @@ ROW = pl.int_range(pl.len())
 
 NOTED = {
     "coarse-sensor", "repeated-rows", "short-history", "few-failures", "outside-state", "steps-only",
+    "unknown-ends",
 }  # fmt: skip
 
 
@@ -115,9 +117,16 @@ LEARNED = Task.from_dict(
 
 
 def test_failures_need_not_be_learned_where_the_task_gives_the_formula() -> None:
-    rare = altered(terminal=terminal & (ROW < 100), reward=theta)
+    rare = altered(terminal=terminal & (ROW < 100), reward=theta.sign())
     assert found(rare) == []
     assert found(rare, LEARNED) == ["warning few-failures"]
+
+
+def test_rewards_that_are_learned_as_a_value_do_not_tell_ends() -> None:
+    ended = altered(reward=theta)
+    assert found(ended) == []
+    assert found(ended, LEARNED) == ["warning unknown-ends"]
+    assert found(altered(reward=theta, terminal=pl.lit(False)), LEARNED) == []
 
 
 SAMPLED = Task.from_dict(CARTPOLE.model_dump(mode="json", exclude_none=True) | {"sampling": {}})
@@ -246,3 +255,34 @@ def test_whatever_a_log_holds_it_is_refused_for_a_reason(data: st.DataObject) ->
 
 def test_an_empty_report_is_well() -> None:
     assert Report.of("nothing", []).severity == "ok"
+
+
+DRIFT = Task.from_toml("""
+name = "drift"
+dt = 1.0
+discount = 0.99
+horizon = 100
+[states]
+level = {}
+[actions]
+dose = { limits = [-1, 1] }
+[reward]
+expression = "-abs(level)"
+""")
+
+
+def drifting_log(effect: float, rows: int) -> Batch:
+    """A level under strong noise, which doses move little and late."""
+    rng = np.random.default_rng(0)
+    dose = rng.uniform(-1, 1, rows // 20 + 1).repeat(20)[:rows]
+    push = np.convolve(dose, np.r_[np.zeros(5), np.full(20, effect / 20)])[:rows] + rng.normal(0, 1, rows)
+    level = np.zeros(rows)
+    for row in range(rows - 1):
+        level[row + 1] = 0.98 * level[row] + push[row]
+    return Batch.from_frame(pl.DataFrame({"level": level, "dose": dose}), DRIFT)
+
+
+def test_a_weak_effect_is_looked_for_in_all_rows_of_a_long_log() -> None:
+    assert not has_effect(DRIFT, drifting_log(0.075, 12_000), 0)
+    assert has_effect(DRIFT, drifting_log(0.075, 40_000), 0)
+    assert not has_effect(DRIFT, drifting_log(0.0, 40_000), 0)

@@ -6,7 +6,7 @@ import pytest
 
 from clearloop.data import Report, check
 from clearloop.data.findings import Severity
-from tests.data.process_logs import FAIR, PI, ProcessLog, aimed, aimed_task, task_of
+from tests.data.process_logs import FAIR, PI, Loop, ProcessLog, aimed, aimed_task, task_of
 
 
 def report(name: str, seed: int = 0) -> Report:
@@ -53,6 +53,16 @@ def test_a_loop_whose_setpoint_hardly_moves_is_refused() -> None:
     assert {finding.code for finding in check(task, frame).refusals} == {"determined-action"}
 
 
+def test_a_slow_integral_that_follows_moving_setpoints_is_an_experiment() -> None:
+    """The law is exact, and no change of the setpoint makes the action jump; but it follows all of them."""
+    slow = Loop(gain=1.0, lag=20, kp=0.02, ki=0.01)
+    frame = aimed(slow, rows=3000, hold=(100, 200), span=(40, 70), digits=9)(np.random.default_rng(0))
+    found = check(aimed_task(history=2), frame)
+    assert found.refusals == ()
+    (doubt,) = (finding for finding in found.findings if finding.code == "determined-action")
+    assert "only by the setpoint's" in doubt.message
+
+
 def test_a_delay_beyond_the_history_is_refused_and_measured() -> None:
     rng = np.random.default_rng(1)
     u, y = np.repeat(rng.uniform(0, 100, 1000), 4), np.zeros(4000)
@@ -62,3 +72,17 @@ def test_a_delay_beyond_the_history_is_refused_and_measured() -> None:
     task = task_of("y = { setpoint = 50.0 }", "u = { limits = [0, 100] }", 'expression = "-abs(y.error)"')
     (delay,) = check(task, frame).refusals
     assert (delay.code, delay.numbers["history"]) == ("delay", 7)
+
+
+def test_changes_of_a_setpoint_that_leads_an_action_count_as_its_moves() -> None:
+    """The action passes through its range less than four times, but answers eight setpoints."""
+    slow = Loop(gain=1.0, lag=20, kp=0.02, ki=0.01)
+    rising = np.repeat(np.linspace(30.0, 70.0, 8), 300)
+    y, u = slow.run(rising, np.random.default_rng(0))
+    frame = pl.DataFrame({"y": y, "u": u, "aim": rising})
+    (few,) = (
+        finding for finding in check(aimed_task(history=2), frame).findings if finding.code == "few-moves"
+    )
+    assert (few.severity, few.numbers["moves"]) == ("warning", 7.0)
+    one = frame.with_columns(aim=np.repeat([30.0, 70.0], 1200))
+    assert "few-moves" in codes(check(aimed_task(history=2), one), "problem")

@@ -1,6 +1,7 @@
 """All of it together, as data."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +49,23 @@ def test_without_a_plant_the_judging_members_answer() -> None:
     assert found.coverage is not None
     assert found.coverage.visited == 256 * 50  # one member judges
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_each_part_asks_the_members_that_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, asked = make_task(2), {}
+    model = make_model(task, U, V)
+    parts = ("linearise", "linearise_each", "map_starts", "step_responses", "cover", "disturb")
+    for name in parts:
+        whole = getattr(module, name)
+
+        def noting(*given: Any, name: str = name, whole: Any = whole, **more: Any) -> Any:
+            asked[name] = more["surrogate"], more["members"]
+            return whole(*given, **more)
+
+        monkeypatch.setattr(module, name, noting)
+    law = Linear(gains={"u0": {"x0": -0.5, "x1": -0.5}})
+    diagnose(law, task, batch=make_log(task, U, V), surrogate=model, rng=np.random.default_rng(0))
+    assert asked == dict.fromkeys(parts, (model, model.judge_members))
 
 
 def test_starts_from_the_log() -> None:

@@ -3,10 +3,19 @@
 import numpy as np
 import pytest
 
-from clearloop.controllers import Equation
+from clearloop.controllers import PID, Equation
+from clearloop.controllers.loops import Loop, Loops
 from clearloop.data import Batch
-from clearloop.diagnosis.linearisation import Linearisation
-from clearloop.diagnosis.margins import find_logged_margins, made_log
+from clearloop.diagnosis.margins import (
+    LoggedMargins,
+    Margin,
+    Margins,
+    find_law_margins,
+    find_logged_margins,
+    made_log,
+    margin_words,
+)
+from clearloop.evaluation.linearisation import Linearisation
 from clearloop.methods.linear_model import identify
 from clearloop.task import Task
 from tests.methods.planted import PLANTS, Planted
@@ -47,6 +56,37 @@ def test_the_margins_of_the_logged_controller_are_those_of_the_plant(name: str) 
         assert margin.gain_up == pytest.approx(gain, rel=0.1)
         assert margin.phase == pytest.approx(phase, rel=0.1)
         assert (margin.action, "phase") not in found.unknown
+
+
+def test_the_margins_of_a_pid_need_no_other_model_than_that_of_the_log() -> None:
+    plant = PLANTS["first_late"]
+    task = plant.task()
+    log = plant.log(task, noise=0.01, size=1500)
+    kp, ki = plant.gains[0], plant.gains[0] / plant.resets[0] * task.dt
+    pid = PID(outputs={"u": Loops(bias=50.0, loops=(Loop(input="y", kp=kp, ki=ki, integral=True),))})
+    found = find_law_margins(pid, identify(task, log), log)
+    assert found is not None
+    assert found.margins is not None
+    gain, phase = plant.margins(0)
+    assert found.margins.actions[0].gain_up == pytest.approx(gain, rel=0.1)
+    assert found.margins.actions[0].phase == pytest.approx(phase, rel=0.1)
+    (words,) = margin_words(found)
+    assert words.startswith("u: gain margin x ")
+    assert "phase margin" in words
+    assert find_law_margins(law_of(plant), identify(task, log), log) is None
+
+
+def test_words_about_margins_say_what_is_unknown() -> None:
+    margin = Margin("u", 4.0, None, 50.0, 0.3)
+    known = Margins((), (margin,), steady=True)
+    found = LoggedMargins(known, "the log does not tell these to 20 %: delay", frozenset({("u", "delay")}))
+    assert margin_words(found) == [
+        "u: gain margin x 4, phase margin 50 degrees.",
+        "The log does not tell these to 20 %: delay.",
+    ]
+    assert margin_words(LoggedMargins(Margins((), (), steady=False), "", frozenset())) == [
+        "The loop is unstable."
+    ]
 
 
 def test_a_controller_with_too_much_gain_is_called_unstable() -> None:

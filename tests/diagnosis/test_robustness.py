@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from clearloop.controllers import Controller
-from clearloop.diagnosis.robustness import Disturbance, Robustness, disturb
+from clearloop.diagnosis.robustness import Robustness, disturb
 from clearloop.evaluation import evaluate
+from clearloop.plants.scenarios import Disturbance
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from tests.controllers.kinds import CARTPOLE, KINDS
@@ -71,7 +72,7 @@ def test_no_disturbance_changes_nothing(nothing: Disturbance) -> None:
 
 def test_a_delay_breaks_a_deadbeat_loop() -> None:
     """u = -e / dt is there in one step; late, z² = z - 1 swings for ever; stronger, it grows."""
-    late = Disturbance("late", delayed=True)
+    late = Disturbance("late", late=1)
     assert run(integrating(10.0), FIRST_ORDER, late).disturbed[0].failures == 0.0
     found = run(integrating(15.0), FIRST_ORDER, late)
     assert found.failures == 0.0
@@ -103,7 +104,7 @@ def test_a_delay_is_that_of_a_law_that_answers_late() -> None:
     lagged = KINDS["equation"].model_copy(
         update={"outputs": {"force": "69.8*theta[t-1] + 20*theta_dot[t-1] + 10*rho[t-1] + 9.4*rho_dot[t-1]"}}
     )
-    found = run(KINDS["equation"], CARTPOLE, Disturbance("late", delayed=True))
+    found = run(KINDS["equation"], CARTPOLE, Disturbance("late", late=1))
     similar = evaluate(lagged, CARTPOLE, starts=24)  # its first action is not 0
     assert found.disturbed[0].penalty == pytest.approx(similar.penalty, rel=0.5)
     assert found.disturbed[0].change > 0.1

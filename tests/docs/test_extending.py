@@ -78,7 +78,7 @@ def test_all_packages_are_on_the_page() -> None:
 def test_help_lists_the_names(call: Any) -> None:
     assert "pid, cloning, guessing; repeatable" in call("learn", "--help").stdout
     assert "pid, cloning, guessing; repeatable" in call("bench", "--help").stdout
-    assert "python, latex, arduino." in call("export", "--help").stdout
+    assert "python, latex, fmu, arduino." in call("export", "--help").stdout
 
 
 def test_the_method_learns(call: Any, tmp_path: Path) -> None:

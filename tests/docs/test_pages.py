@@ -13,7 +13,7 @@ from clearloop.registry import METHODS, TARGETS
 from clearloop.task import Task
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -24,7 +24,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def all_blocks(language: str) -> list[object]:
     return [
-        pytest.param(text, id=f"{page.name}-{number}")
+        pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
         for page in PAGES
         for number, text in enumerate(blocks(page, language))
     ]
@@ -59,7 +59,7 @@ def test_published_controllers_of_the_package_are_those_of_the_examples(name: st
     assert ours.read_bytes() == theirs.read_bytes()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
@@ -77,7 +77,7 @@ def _names(program: Any) -> set[str]:
     return {command.name or command.callback.__name__ for command in program.registered_commands}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_in_the_pages_exist(page: Path) -> None:
     from clearloop.cli.program import app
 

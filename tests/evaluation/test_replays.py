@@ -7,9 +7,9 @@ import pytest
 
 from clearloop.controllers import Controller, from_json
 from clearloop.data import Batch
-from clearloop.evaluation.promise import LEAST, promise_interval
+from clearloop.evaluation.promise import LEAST, SPREAD, promise_interval
 from clearloop.evaluation.replays import Replays, replay_log
-from clearloop.figures.replays import draw_replays
+from clearloop.figures.model import draw_replays
 from clearloop.methods.learning import repeat_log
 from clearloop.surrogate import BEST, Surrogate
 from clearloop.surrogate.trust import examine_model
@@ -140,6 +140,8 @@ def test_judges_that_differ_widen_the_interval() -> None:
     narrow = promise_interval(np.full((2, 8), 10.0), MODEL)
     wide = promise_interval(np.array([[9.0] * 8, [11.0] * 8]), MODEL)
     assert wide.low < narrow.low < 10 < narrow.high < wide.high
+    half = np.sqrt(SPREAD**2 * 2 + (10 * LEAST) ** 2)  # of 9 and 11 the variance is 2
+    assert wide == pytest.approx((10 - half, 10 + half))
 
 
 def test_the_figure_shows_log_and_models() -> None:

@@ -98,6 +98,14 @@ def test_a_summary_for_programs_and_one_for_people() -> None:
     assert "nan" not in repr(alone)
 
 
+@pytest.mark.parametrize("reward", [1e99, -1e99, 1e308])
+def test_rewards_that_add_up_to_more_than_can_be_compared_are_refused(reward: float) -> None:
+    document = CARTPOLE.model_dump(mode="json", exclude_none=True)
+    document["reward"] = {"expression": f"{reward}*(1 + theta)"}
+    with pytest.raises(ClearloopError, match=r"task 'cartpole': rewards add up to more than 1e\+100"):
+        evaluate(KINDS["linear"], Task.from_dict(document), starts=2)
+
+
 def test_a_task_without_a_plant_has_nothing_to_evaluate_on() -> None:
     task = Task.from_toml(TEXT[: TEXT.index("[plant]")])
     with pytest.raises(ClearloopError, match=r"task 'mixer' has no \[plant\] with equations"):

@@ -8,7 +8,8 @@ from clearloop.controllers import Controller, encode
 from clearloop.evaluation import evaluate
 from clearloop.evaluation.rollouts import make_system, window
 from clearloop.kernels.engine import Rollout, roll_out
-from clearloop.kernels.layout import Job
+from clearloop.kernels.layout import CALM, Disturbances, Job
+from clearloop.plants.scenarios import Disturbance, Scenarios
 from clearloop.task import Task
 from tests import twin
 from tests.controllers.kinds import CARTPOLE, KINDS
@@ -23,13 +24,27 @@ STARTS = np.array([
 ])  # fmt: skip
 
 
-def run(controller: Controller, setpoints: NDArray[np.float64], task: Task = CARTPOLE) -> Rollout:
+UPSET = Disturbances(  # on time, one and two steps late; other gains, offsets and noise from each start
+    late=np.array([0, 1, 2, 0, 1, 1]),
+    gain=np.array([[1.0], [0.8], [1.2], [1.2], [1.0], [0.5]]),
+    offset=np.array([[0.0], [0.0], [-0.5], [0.3], [0.0], [1.0]]),
+    noise=np.random.default_rng(0).normal(0, 0.01, (100, 4, 6)),
+)
+
+
+def run(
+    controller: Controller,
+    setpoints: NDArray[np.float64],
+    task: Task = CARTPOLE,
+    upset: Disturbances = CALM,
+    workers: int | None = None,
+) -> Rollout:
     table = np.zeros((len(setpoints), 4))
     table[:, 2] = setpoints
     history = window(task, [controller])
-    job = Job(STARTS, table, task.discount, history)
+    job = Job(STARTS, table, task.discount, history, disturbances=upset)
     policies = encode([controller], task, history=history)
-    return roll_out(policies, make_system(task, None, history), job, trajectories=True)
+    return roll_out(policies, make_system(task, None, history), job, trajectories=True, workers=workers)
 
 
 SETPOINTS = {
@@ -55,6 +70,37 @@ def test_a_hundred_steps_on_the_plant_equal_the_twins(kind: str, setpoints: NDAr
     np.testing.assert_allclose(-engine.returns[0, 0], expected.penalties, rtol=0, atol=1e-9)
     assert expected.failed.any()
     assert not expected.failed.all()
+
+
+@pytest.mark.parametrize("setpoints", [SETPOINTS["at zero"], SETPOINTS["changing"]], ids=["zero", "moved"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_disturbed_steps_on_the_plant_equal_the_twins(kind: str, setpoints: NDArray[np.float64]) -> None:
+    """Until rounding, which bang-bang laws turn into other actions, makes another course: 40 steps."""
+    controller, some = KINDS[kind].for_task(CARTPOLE), setpoints[20:60]
+    engine = run(controller, some, upset=UPSET)
+    expected = twin.roll_out(controller, STARTS, some.tolist(), UPSET)
+    assert engine.states is not None
+    assert engine.actions is not None
+    np.testing.assert_allclose(engine.states[0, 0], expected.states, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(engine.actions[0, 0, :, :, 0], expected.actions, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(-engine.returns[0, 0], expected.penalties, rtol=0, atol=1e-9)
+    calm = run(controller, some)
+    apart = np.abs(np.asarray(calm.actions)[0, 0] - engine.actions[0, 0]).max(axis=(1, 2))
+    assert (apart[[0, 1, 2, 4, 5]] > 0.1).all()
+
+
+def test_threads_and_neighbours_do_not_change_a_disturbed_bit() -> None:
+    task = CARTPOLE.model_copy(update={"horizon": 20})
+    cases = [Disturbance(late=k % 3, gain=1 + 0.1 * (k % 5 - 2), noise=0.01 * (k % 2)) for k in range(700)]
+    drawn = np.random.default_rng(0).standard_normal((20, 4, 700))
+    whole = Scenarios.scoring(task, 700).disturbed(task, cases, spread=np.ones(4), drawn=drawn)
+    for kind in ("lagging equation", "pid"):
+        one, seven = (evaluate(KINDS[kind], task, starts=whole, workers=n) for n in (1, 7))
+        np.testing.assert_array_equal(one.penalties, seven.penalties)
+        part = evaluate(KINDS[kind], task, starts=whole[250:310])
+        np.testing.assert_array_equal(one.penalties[:, 250:310], part.penalties)
+    calm = evaluate(KINDS["pid"], task, starts=Scenarios.scoring(task, 700))
+    assert (calm.penalties != one.penalties).any()
 
 
 @pytest.mark.parametrize("step", [20.0, 2.5, 0.1], ids=lambda step: f"step {step:g}")

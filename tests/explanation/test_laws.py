@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from clearloop.controllers import PID, Controller, Equation, Linear, from_json, to_json
@@ -58,7 +59,10 @@ def test_a_filtered_pid_law_begins_as_the_log_did() -> None:
     law = Law(kp=(45.0, 0.0, 4.0, 0.0), ki=(15.0, 0.0, 2.0, 0.0), kd=(10.0, 0.0, 4.0, 0.0), pole=0.3)
     log = make_log(law, white(0.0), episodes=60, reach=100.0)
     controller = explain(replace_limits(100.0), log).controller()
-    assert isinstance(controller, Equation)
+    assert isinstance(controller, PID)
+    loops = controller.outputs["force"].loops
+    assert all(loop.integral and loop.filter for loop in loops)
+    assert loops[0].filter == pytest.approx(0.3 / 0.7, rel=0.05)
     answers, logged = replay(controller, log, CARTPOLE), log.actions[log.episodes == 0, 0]
     assert answers == pytest.approx(logged, abs=0.5)
     assert answers[2:] == pytest.approx(logged[2:], abs=0.3)
@@ -101,6 +105,48 @@ def test_a_constant_is_the_bias() -> None:
     assert isinstance(controller, PID)
     assert controller.outputs["force"].bias == pytest.approx(1.0, abs=0.01)
     assert replay(controller, log, CARTPOLE) == pytest.approx(log.actions[log.episodes == 0, 0], abs=0.01)
+
+
+def test_a_computed_sum_is_the_integral() -> None:
+    log = make_log(
+        Law(kp=(-8.0,), ki=(-1.5,), kd=(-6.0,)), white(0.0), episodes=20, steps=150, task=TANK, plant=tank,
+        reach=50.0,
+    )  # fmt: skip
+    table = TANK.model_dump(exclude_unset=True)
+    table["states"]["level_sum"] = {"formula": "clip(level_sum[t-1] - 2*dt*level.error, -900.0, 900.0)"}
+    task = Task.from_dict(table)
+    assert log.setpoints is not None
+    logged = (log.states[:, 0], log.setpoints[:, 0], log.actions[:, 0], log.episodes)
+    frame = pl.DataFrame(dict(zip(("level", "aim", "valve", "episode"), logged, strict=True)))
+    explanation = explain(task, Batch.from_frame(frame, task))
+    law = explanation.accounts[0].law
+    assert law.kind == "PID"
+    assert {(term.kind, term.state) for term in law.terms} == {
+        ("value", "level"), ("value", "level_sum"), ("rate", "level"),
+    }  # fmt: skip
+    (form,) = explanation.accounts[0].loops()
+    assert (form.kp, form.ti, form.td) == pytest.approx((8.0, 8.0 / 1.5, 6.0 / 8.0), rel=1e-3)
+    controller = explanation.controller()
+    assert isinstance(controller, PID)
+    assert not any(loop.integral for loop in controller.outputs["valve"].loops)  # nothing is summed twice
+
+
+def test_an_integral_that_a_task_limits_otherwise_is_summed_anew() -> None:
+    """The computed sum stops at a limit that the logged controller did not have."""
+    log = make_log(
+        Law(kp=(-8.0,), ki=(-1.5,), kd=(-6.0,)), white(0.0), episodes=4, steps=300, task=TANK, plant=tank,
+        reach=50.0,
+    )  # fmt: skip
+    table = TANK.model_dump(exclude_unset=True)
+    table["states"]["level_sum"] = {"formula": "clip(level_sum[t-1] + dt*level.error, -1.0, 1.0)"}
+    task = Task.from_dict(table)
+    assert log.setpoints is not None
+    logged = (log.states[:, 0], log.setpoints[:, 0], log.actions[:, 0], log.episodes)
+    frame = pl.DataFrame(dict(zip(("level", "aim", "valve", "episode"), logged, strict=True)))
+    account = explain(task, Batch.from_frame(frame, task)).accounts[0]
+    assert ("sum", "level") in {(term.kind, term.state) for term in account.law.terms}
+    (form,) = account.loops()
+    assert (form.kp, form.ti, form.td) == pytest.approx((8.0, 8.0 / 1.5, 6.0 / 8.0), rel=1e-3)
 
 
 def test_the_name_says_what_it_explains() -> None:

@@ -79,6 +79,31 @@ def test_an_action_that_only_begins_otherwise_is_constant(rows: int) -> None:
         assert controller.outputs == {"valve": "2.5"}
 
 
+def test_the_last_action_of_an_episode_is_the_last_that_was_taken() -> None:
+    """The row behind it shows what came of it, and has no action."""
+    log = make_log(replace(NONE, constant=2.5), held(0, 1), task=TANK, plant=tank, episodes=5)
+    actions, ends = log.actions.copy(), np.append(np.diff(log.episodes) > 0, True)
+    actions[ends] = np.nan
+    actions[np.append(ends[1:], False)] = 1.0
+    (account,) = explain(TANK, replace(log, actions=actions)).accounts
+    assert account.chosen == "constant"
+
+
+@pytest.mark.parametrize(("moves", "enough", "good"), [(2, False, False), (8, True, False), (40, True, True)])
+def test_an_action_that_hardly_moves_is_not_called_good(moves: int, enough: bool, good: bool) -> None:
+    """Whatever the states are: a plant of which so little was tried stays unknown."""
+    log = make_log(replace(NONE, constant=2.5), held(0, 1), task=TANK, plant=tank, episodes=1, steps=1_000)
+    actions = log.actions + 1e-12 * np.random.default_rng(0).normal(size=log.actions.shape)  # rounding
+    for begin in range(100, 100 + 10 * moves, 20):
+        actions[begin : begin + 10] = 1.0
+    (account,) = explain(TANK, replace(log, actions=actions)).accounts
+    assert account.chosen in ("random", "planned")
+    assert account.moves == moves
+    assert account.enough == enough
+    assert ("good to learn from" in account.advice) == good
+    assert good or f"valve does not depend on the states, but it moves only {moves} times" in account.advice
+
+
 def test_an_action_that_rests_after_a_while() -> None:
     log = make_log(NONE, held(8, 1), task=TANK, plant=tank, episodes=40, steps=40)
     steps = np.concatenate([np.arange(np.count_nonzero(log.episodes == one)) for one in range(40)])

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from clearloop.controllers import Controller
 from clearloop.exports import DOUBLE, Precision, Routine, export, lower
 from clearloop.exports.c import c_unit, helper_text
+from clearloop.exports.guard import routine_of
+from clearloop.verification.supervision import broken, expect_guarded
 from clearloop.verification.vectors import Amount, Episode, Expectation, expect, vectors
 from clearloop.verification.verdict import arguments_of
 
@@ -43,6 +45,22 @@ def make_case(
     return Case(controller, routine, expect(controller, routine, episodes, precision), precision)
 
 
+def make_guarded(
+    controller: Controller,
+    rng: np.random.Generator,
+    options: frozenset[str] = frozenset(),
+    *,
+    precision: Precision = DOUBLE,
+    episodes: int = 3,
+    guard: bool = True,
+) -> Case:
+    """A block with its guard, and episodes in which sensors break and people change modes."""
+    routine = routine_of(controller, options, guard=guard)
+    made = broken(routine, controller, precision, rng=rng, count=episodes)
+    expectation = expect_guarded(controller, routine, made, precision, options)
+    return Case(controller, routine, expectation, precision)
+
+
 _RUN = """
 static void run_{k}(void)
 {{
@@ -61,6 +79,7 @@ static void run_{k}(void)
 
 _MAIN = """
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 static double next(void)
@@ -92,12 +111,14 @@ def c_program(cases: list[Case]) -> str:
     texts = [helper_text(units)]
     for k, (case, unit) in enumerate(zip(cases, units, strict=True)):
         inputs = [
-            f"{'input' if one.default is None else 'memory'}.{unit.members[one.variable]} = {cast}next();"
-            for one in (*case.routine.observed, *case.routine.parameters)
+            f"{'input' if one.default is None else 'memory'}.{unit.members[one.variable]} = "
+            + ("next() > 0.5;" if one.flag else f"{cast}next();")
+            for one in case.routine.inputs
         ]
         if not case.routine.observed:
             inputs.append("input.unused = 0;")
-        outputs = [f"put((double)output.{unit.members[one.action]});" for one in case.routine.outputs]
+        given = [one.action for one in case.routine.outputs] + [one.target for one in case.routine.reports]
+        outputs = [f"put((double)output.{unit.members[one]});" for one in given]
         run = _RUN.format(k=k, name=unit.prefix, inputs=" ".join(inputs), outputs=" ".join(outputs))
         texts += [unit.types, unit.prototypes, unit.functions, run]
     calls = "\n".join(f"    run_{k}();" for k in range(len(cases)))
@@ -110,7 +131,7 @@ def run_c(cases: list[Case], folder: Path, *flags: str) -> list[Actions]:
     subprocess.run(command, cwd=folder, check=True)
     numbers: list[float] = []
     for case in cases:
-        names = [one.variable for one in (*case.routine.observed, *case.routine.parameters)]
+        names = [one.variable for one in case.routine.inputs]
         numbers.append(len(case.expectation.actions))
         for number, episode in enumerate(case.episodes):
             for step in episode:

@@ -6,9 +6,10 @@ import pytest
 from blark.parse import new_parser, parse_source_code
 
 from clearloop.controllers import Controller, from_json
+from clearloop.exports.guard import OPTIONS
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
 from clearloop.exports.structured_text.functions import HELPER_TEMPLATES
-from clearloop.exports.structured_text.printing import OPTIONS, functions, pous, structured_text
+from clearloop.exports.structured_text.printing import functions, pous, structured_text
 from clearloop.exports.structured_text.units import pou_text
 from clearloop.verification.st import StructuredTextError, parse_st
 from clearloop.verification.testbench import CallRows, bench_program

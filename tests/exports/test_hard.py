@@ -50,6 +50,8 @@ def test_their_c_compiles_with_no_warning(table: dict[str, Any], tmp_path: Path)
 def test_every_language_takes_them_or_says_why_not(table: dict[str, Any]) -> None:
     controller = from_json(json.dumps(table))
     for to, target in TARGETS.items():
+        if target.built:
+            continue  # it holds the C, and takes a compiler each time
         if target.networks or controller.readable:
             assert all(text.endswith("\n") for text in export(controller, to=to).values())
         else:

@@ -14,7 +14,7 @@ READABLE = [kind for kind, controller in KINDS.items() if controller.readable]
 
 
 def written(kind: str) -> str:
-    return export(KINDS[kind].for_task(CARTPOLE), to="latex")["controller.tex"]
+    return str(export(KINDS[kind].for_task(CARTPOLE), to="latex")["controller.tex"])
 
 
 @pytest.mark.parametrize("kind", READABLE)

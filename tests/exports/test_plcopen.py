@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import xmlschema
 
+from clearloop.exports.guard import OPTIONS
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
 from clearloop.exports.structured_text.plcopen import plcopen_xml
-from clearloop.exports.structured_text.printing import OPTIONS, pous
+from clearloop.exports.structured_text.printing import pous
 from clearloop.verification.st import Block
 from clearloop.verification.verdict import text_of_project
 from tests.controllers.kinds import CARTPOLE, KINDS

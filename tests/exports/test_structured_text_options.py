@@ -10,8 +10,8 @@ import pytest
 
 from clearloop.controllers import PID, Controller, from_json
 from clearloop.errors import ClearloopError
+from clearloop.exports.guard import OPTIONS
 from clearloop.exports.spans import DOUBLE, SINGLE, Precision
-from clearloop.exports.structured_text.printing import OPTIONS
 from clearloop.verification.st import Block
 from tests.controllers.kinds import CARTPOLE, KINDS
 from tests.exports.block import block_of, text_of, value
@@ -186,7 +186,8 @@ def test_nothing_fails_with_all_options(precision: Precision) -> None:
             tried += 1
             for number in range(6):
                 inputs = {name: precision.rounded(value(rng)) for name in block.inputs}
-                answer = block.step({**inputs, "manual": number in (2, 3), "restart": False})
+                flags = {"manual": number in (2, 3), "track": number == 4, "enable": number != 5}
+                answer = block.step({**inputs, **flags, "restart": False})
                 limits = controller.limits.values()
                 for (low, high), action in zip(limits, answer.values(), strict=True):
                     assert precision.rounded(low) <= action <= precision.rounded(high)
@@ -198,8 +199,8 @@ def test_nothing_fails_with_all_options(precision: Precision) -> None:
     [
         (
             KINDS["linear"].for_task(CARTPOLE),
-            ("manual",),
-            "--with manual: this is for a controller of kind 'pid', not of kind 'linear'",
+            ("deadband",),
+            "--with deadband: this is for a controller of kind 'pid', not of kind 'linear'",
         ),
         (pid(dt=None), ("manual",), "--with manual: the time between two steps is not known: give --task"),
         (pid(limits={}), ("anti-windup",), "--with anti-windup: pump has no limits: give --task"),
@@ -231,7 +232,7 @@ def test_the_published_pid_has_all_options() -> None:
     controller = KINDS["pid"].for_task(CARTPOLE)
     assert isinstance(controller, PID)
     text = text_of(controller, DOUBLE, *OPTIONS)
-    assert "Options: anti-windup, deadband, derivative-filter, manual, rate-limit." in text
+    assert f"Options: {', '.join(OPTIONS)}." in " ".join(text.split())
 
 
 def test_names_that_options_take_may_be_taken() -> None:

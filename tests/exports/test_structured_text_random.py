@@ -27,7 +27,7 @@ READABLE = tuple(kind for kind in POPULATED if KINDS[kind].readable)
 
 def run(case: Case, to: str = "st") -> Actions:
     """The interpreter refuses whatever overflows or has no value."""
-    (text,) = export(case.controller, to=to, precision=case.precision.name).values()
+    (text,) = export(case.controller, to=to, precision=case.precision.name, without=["guard"]).values()
     return run_text(text_of_project(text) if to == "plcopen" else text, case.routine, case.episodes)
 
 

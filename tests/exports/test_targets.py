@@ -69,8 +69,8 @@ def test_exported_python_refuses_what_is_no_number() -> None:
 @pytest.mark.parametrize(
     ("to", "message"),
     [
-        ("st", "--with turbo: unknown option; st has anti-windup, deadband"),
-        ("c", "--with turbo: c has no options: export to st, plcopen"),
+        ("st", "--with turbo: unknown option; st has action-deadband, anti-windup"),
+        ("python", "--with turbo: python has no options: export to c, st, plcopen"),
     ],
 )
 def test_an_option_that_is_not_there(to: str, message: str) -> None:

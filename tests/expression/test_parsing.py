@@ -179,6 +179,7 @@ def test_long_text_is_refused() -> None:
         parse("+".join(["(x" + "+x" * 98 + ")"] * 100))
     with pytest.raises(FormulaError, match=f"longer than {MAX_CHARACTERS:,} characters"):
         parse("x" * (MAX_CHARACTERS + 1))
+    assert parse("x".ljust(MAX_CHARACTERS)) == Variable("x")
 
 
 def test_a_long_sum_of_parts_is_accepted() -> None:

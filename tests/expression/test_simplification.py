@@ -20,7 +20,7 @@ from clearloop.expression import (
     variables,
 )
 from clearloop.expression.nodes import MAX_DEPTH, Kind
-from clearloop.expression.simplification import CONDITION_LAWS, NUMBER_LAWS, Identity
+from clearloop.expression.simplification import CONDITION_LAWS, NUMBER_LAWS, Identity, rewrite
 from tests.expression.strategies import LARGEST, any_kind, values_for
 
 X = Variable("x")
@@ -131,3 +131,9 @@ def test_a_formula_that_would_get_too_deep_stays_as_it_is() -> None:
         tree = Call(OPERATIONS["tanh"], (Call(OPERATIONS["mul"], (parse("-a"), tree)),))
     assert tree.depth == MAX_DEPTH
     assert simplify(tree) == tree
+
+
+def test_the_constant_of_a_law_is_a_number() -> None:
+    law = rewrite(("x*c", "c*x"), "number")
+    assert law.apply((X, Number(2)), Call) == Call(OPERATIONS["mul"], (Number(2), X))
+    assert law.apply((Number(2), X), Call) is None

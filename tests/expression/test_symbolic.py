@@ -19,6 +19,7 @@ SMOOTH = ("add", "sub", "mul", "neg", "min", "max", "clip", "abs", "sin", "cos",
         ("x - (x - 1)", "x - (x - 1)"),
         ("0*x + x**1", "0*x + x**1"),
         ("1/x", "1/x"),
+        ("if(x < y, x, x)", "Piecewise((x, x < y), (x, True))"),
         ("theta[t-3]/(0.65 + x)", "theta[t-3]/(0.65 + x)"),
     ],
 )

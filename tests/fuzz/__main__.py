@@ -9,7 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.fuzz import running, seeds
-from tests.fuzz.cases import Case, make_case
+from tests.fuzz.case import Case
+from tests.fuzz.cases import make_case
 
 
 def main() -> int:
@@ -40,12 +41,12 @@ def _options() -> argparse.Namespace:
 def _seeds(folder: Path) -> seeds.Seeds:
     """Make the good files, in processes of their own."""
     folder.mkdir()
-    for arguments in seeds.commands_for_logs():
-        arguments[-1] = str(folder / arguments[-1])
+    for arguments in seeds.commands(folder):
         ended = running.run_case(Case("seeds", arguments, {}), folder / "work")
         if ended.code:
             sys.exit(f"the good files cannot be made: {ended.err}")
     running.call_apart(lambda: seeds.write_archives(folder))
+    running.call_apart(lambda: seeds.write_bench(folder))
     return seeds.load(folder)
 
 

@@ -22,10 +22,13 @@ GOOD = (
     "show law.json --task TASK", "export law.json --task TASK --to st --precision single --out x.st",
     "export 003 --run run --to c --out x.c", "export law.json --task TASK --to plcopen --with rate-limit",
     "verify law.json --task TASK --to python --seed 1", "report run", "card 003 --run run --out x.html",
+    "tune --task TASK --data log.csv --structure PI --only kp --ms 1.6 --most-change 2 --out x.json --json",
+    "shadow law.json --task TASK --csv log.csv --once --samples 9 --out new",
+    "model TASK --data log.csv --seed 1 --out new", "pack 003 --run run --out x.zip",
     "refine 003 --run run --round 2 --tolerance 0.1 --out x.json",
     "bench TASK --method lqr --seeds 1 --budget 100 --batch shared --track best --out new --json",
 )  # fmt: skip
-SLOW = {"report", "card", "refine"}  # each takes seconds when its arguments are right
+SLOW = {"report", "card", "refine", "tune", "pack"}  # each takes seconds when its arguments are right
 LONG = {
     "--size",
     "--budget",
@@ -45,6 +48,8 @@ def damaged_arguments(rng: random.Random, task: str) -> list[str]:
     arguments = [task if word == "TASK" else word for word in line.split()]
     for _ in range(rng.choice((1, 1, 2, 3))):
         _change(rng, arguments)
+    if arguments[0] == "shadow" and "--once" not in arguments:
+        arguments.append("--once")  # it would wait for more samples for ever
     return arguments
 
 

@@ -2,25 +2,14 @@
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tests.fuzz import damage, words
 from tests.fuzz.arguments import damaged_arguments
-from tests.fuzz.seeds import NAMES, Files, Seeds
+from tests.fuzz.case import Case, with_json
+from tests.fuzz.folders import LANGUAGES, damaged_bench, damaged_run, damaged_shadow
+from tests.fuzz.seeds import NAMES, Seeds
 
-LANGUAGES = ("c", "st", "plcopen", "javascript", "python", "latex")
 RUNNABLE = ("python", "st", "python", "st", "javascript", "c")
-
-
-class Case(NamedTuple):
-    """One command in a folder of its own."""
-
-    family: str
-    arguments: list[str]
-    files: Files
-    typed: bytes = b""  # on standard input
-    written: tuple[str, int] | None = None  # also write log.csv as this kind of file, with this seed
-    stopped: bool = True  # `learn` and `bench` stop before they train a model
 
 
 def make_case(seed: int, number: int, seeds: Seeds) -> Case:
@@ -28,7 +17,10 @@ def make_case(seed: int, number: int, seeds: Seeds) -> Case:
     rng = random.Random(f"{seed}-{number}")  # noqa: S311 - nothing is secret
     families = list(FAMILIES)
     family = rng.choices(families, [FAMILIES[name][1] for name in families])[0]
-    return FAMILIES[family][0](rng, seeds)
+    case = FAMILIES[family][0](rng, seeds)
+    if rng.random() < 0.005 and not case.written:  # in the place of any file may be something that is none
+        case.files[rng.choice(list(case.files))] = rng.choice(damage.NO_FILES)
+    return case
 
 
 def _pair(rng: random.Random, seeds: Seeds) -> tuple[str, str]:
@@ -37,8 +29,9 @@ def _pair(rng: random.Random, seeds: Seeds) -> tuple[str, str]:
     return name, seeds.fitting[name]
 
 
-def _with_json(rng: random.Random, arguments: list[str]) -> list[str]:
-    return [*arguments, "--json"] if rng.random() < 0.4 else arguments
+def _fitting(rng: random.Random, seeds: Seeds, task: str) -> str:
+    """A controller that fits a task, if there is one."""
+    return rng.choice([one for one, its in seeds.fitting.items() if its == task] or ["published-gprl"])
 
 
 def _task_file(rng: random.Random, seeds: Seeds, name: str) -> bytes:
@@ -52,11 +45,10 @@ def _task(rng: random.Random, seeds: Seeds) -> Case:
     name = rng.choice(list(seeds.tasks))
     log = seeds.logs.get(name, [["level", "flow", "valve", "target"], *[["0", "1", "0.5", "1"]] * 30])
     files = {"it.toml": _task_file(rng, seeds, name), "log.csv": damage.to_csv(random.Random(0), log)}  # noqa: S311
-    fitting = [one for one, task in seeds.fitting.items() if task == name] or ["published-gprl"]
-    files["law.json"] = damage.to_json(seeds.controllers[rng.choice(fitting)])
+    files["law.json"] = damage.to_json(seeds.controllers[_fitting(rng, seeds, name)])
     kind = rng.random()
     if kind < 0.3:
-        return Case("task", _with_json(rng, ["tasks", "it.toml"]), files)
+        return Case("task", with_json(rng, ["tasks", "it.toml"]), files)
     if kind < 0.85:
         return Case("task", _use(rng, "law.json", "it.toml"), files)
     if kind < 0.9:
@@ -68,16 +60,16 @@ def _use(rng: random.Random, controller: str, task: str) -> list[str]:
     """A command that uses a controller for a task."""
     kind = rng.random()
     if kind < 0.3:
-        return _with_json(rng, ["evaluate", controller, "--task", task, "--starts", "2"])
+        return with_json(rng, ["evaluate", controller, "--task", task, "--starts", "2"])
     if kind < 0.45:
         out = rng.choice(([], ["--out", "course.csv"], ["--out", "course.svg"] if kind < 0.32 else []))
         return ["simulate", controller, "--task", task, "--steps", "20", *out]
     if kind < 0.6:
-        return _with_json(rng, ["show", controller, "--task", task])
+        return with_json(rng, ["show", controller, "--task", task])
     if kind < 0.9:
         single = ["--precision", "single"] if rng.random() < 0.2 else []
         return ["export", controller, "--task", task, "--to", rng.choice(LANGUAGES), *single]
-    return _with_json(rng, ["verify", controller, "--task", task, "--to", rng.choice(RUNNABLE)])
+    return with_json(rng, ["verify", controller, "--task", task, "--to", rng.choice(RUNNABLE)])
 
 
 def _controller(rng: random.Random, seeds: Seeds) -> Case:
@@ -118,9 +110,9 @@ def _read_log(rng: random.Random, log: str, task: str) -> list[str]:
     """A command that reads a log."""
     kind = rng.random()
     if kind < 0.4:
-        return _with_json(rng, ["data", "check", log, "--task", task])
+        return with_json(rng, ["data", "check", log, "--task", task])
     if kind < 0.5:
-        return _with_json(rng, ["data", "explain", log, "--task", task, "--out", "law.json"])
+        return with_json(rng, ["data", "explain", log, "--task", task, "--out", "law.json"])
     if kind < 0.75:
         return ["data", "convert", log, "--task", task, "--out", rng.choice(("out.csv", "out.parquet"))]
     method = rng.choice(("gprl", "lqr", "pid", "cloning"))
@@ -149,6 +141,12 @@ def _log(rng: random.Random, seeds: Seeds) -> Case:
         return Case(
             "log", _init(rng, name, table[0]), files, rng.choice((b"", b"\n" * 30, b"y\nn\n" * 9)), written
         )
+    if rng.random() < 0.1:
+        files["law.json"] = damage.to_json(seeds.controllers[_fitting(rng, seeds, task)])
+        shadow = ["shadow", "law.json", "--task", task, "--csv", name, "--once", "--out", "beside"]
+        return Case("log", with_json(rng, shadow), files, written=written)
+    if rng.random() < 0.02:
+        return Case("log", with_json(rng, ["tune", "--task", task, "--data", name]), files, written=written)
     if rng.random() < 0.03:
         files["law.json"] = damage.to_json(seeds.controllers["published-gprl"])
         return Case(
@@ -175,64 +173,6 @@ def _init(rng: random.Random, log: str, header: list[str]) -> list[str]:
     return arguments
 
 
-def _run(rng: random.Random, seeds: Seeds) -> Case:
-    """A damaged run directory."""
-    finished = rng.random() < 0.97  # a search that is continued takes long
-    files = dict(seeds.finished if finished else seeds.interrupted)
-    for _ in range(rng.choice((1, 1, 2))):
-        name = rng.choice(list(files))
-        files[name] = _damaged_file(rng, name, files[name])
-        if rng.random() < 0.05:
-            del files[name]
-    files = {f"run/{name}": content for name, content in files.items()}
-    kind = rng.random()
-    if not finished:
-        return Case("run", ["learn", "cartpole", "--out", "run", "--resume"], files)
-    if kind < 0.5:
-        return Case(
-            "run", _with_json(rng, ["show", *(["run"] if kind < 0.4 else ["003", "--run", "run"])]), files
-        )
-    if kind < 0.51:
-        return Case("run", ["report", "run"], files)
-    if kind < 0.52:
-        return Case("run", ["card", "003", "--run", "run"], files)
-    if kind < 0.7:
-        return Case(
-            "run",
-            _with_json(rng, ["evaluate", "003", "--run", "run", "--on", "model", "--starts", "2"]),
-            files,
-        )
-    if kind < 0.75:
-        on = rng.choice(("model", "plant"))
-        return Case("run", ["simulate", "003", "--run", "run", "--on", on, "--steps", "20"], files)
-    if kind < 0.85:
-        return Case("run", ["export", "003", "--run", "run", "--to", rng.choice(LANGUAGES)], files)
-    if kind < 0.88:
-        return Case("run", ["verify", "003", "--run", "run", "--to", "python"], files)
-    if kind < 0.89:
-        return Case("run", ["refine", "003", "--run", "run"], files)
-    if kind < 0.91:
-        return Case("run", ["learn", "cartpole", "--out", "run", "--resume"], files)
-    return Case("run", ["show", "run"], files)
-
-
-def _damaged_file(rng: random.Random, name: str, content: bytes) -> bytes:
-    import json
-
-    if rng.random() < 0.15:
-        return damage.damaged_bytes(rng, content)
-    if name.endswith(".json"):
-        try:
-            document = json.loads(content)
-        except ValueError:  # it has been damaged before
-            return damage.damaged_bytes(rng, content)
-        return damage.to_json(damage.damaged_document(rng, document, NAMES["cartpole"]))
-    if name.endswith(".csv"):
-        changed = damage.damaged_table(rng, damage.to_table(content))
-        return damage.to_csv(rng, changed)
-    return damage.damaged_bytes(rng, content)
-
-
 def _arguments(rng: random.Random, seeds: Seeds) -> Case:
     """A command with good files and odd arguments."""
     name, task = _pair(rng, seeds)
@@ -247,6 +187,8 @@ FAMILIES: dict[str, tuple[Callable[[random.Random, Seeds], Case], float]] = {
     "controller": (_controller, 2.5),
     "formula": (_formula, 1.5),
     "log": (_log, 3.0),
-    "run": (_run, 1.5),
+    "run": (damaged_run, 1.5),
+    "bench": (damaged_bench, 0.3),
+    "shadow": (damaged_shadow, 0.3),
     "arguments": (_arguments, 1.5),
 }

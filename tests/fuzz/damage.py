@@ -4,10 +4,12 @@ import copy
 import io
 import json
 import math
+import os
 import random
 import re
 import zipfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from tests.fuzz import words
@@ -209,6 +211,24 @@ def to_csv(rng: random.Random, table: Table) -> bytes:
 
 def to_table(content: bytes) -> Table:
     return [line.split(",") for line in content.decode().splitlines()]
+
+
+# What stands in the place of a file and is none.
+
+PIPE, FOLDER, LOOP, ENDLESS = b"@ a pipe", b"@ a folder", b"@ a link to itself", b"@ a link to a device"
+NO_FILES = (PIPE, FOLDER, LOOP, ENDLESS)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, or make what stands in its place."""
+    if content == PIPE:
+        os.mkfifo(path)
+    elif content == FOLDER:
+        path.mkdir()
+    elif content in (LOOP, ENDLESS):
+        path.symlink_to(path if content == LOOP else "/dev/zero")
+    else:
+        path.write_bytes(content)
 
 
 # Bytes: for every file, whatever it holds.

@@ -35,11 +35,19 @@ class Seeds:
     fitting: dict[str, str]  # the task of each controller
     finished: Files  # a run
     interrupted: Files
+    bench: Files
+    shadow: Files
 
 
-def commands_for_logs() -> list[list[str]]:
-    """The commands that make the logs, in the folder in which `load` looks for them."""
-    return [["data", "make", task, "--size", str(ROWS_OF_A_LOG), "--out", f"{task}.csv"] for task in TASKS]
+def commands(folder: Path) -> list[list[str]]:
+    """The commands that make the logs and a shadow in a folder, in which `load` looks for them."""
+    logs = [
+        ["data", "make", task, "--size", str(ROWS_OF_A_LOG), "--out", str(folder / f"{task}.csv")]
+        for task in TASKS
+    ]
+    law, log = ROOT / "examples" / "published" / "gprl.json", folder / "cartpole.csv"
+    beside = ["--csv", str(log), "--once", "--samples", "50", "--out", str(folder / "shadow")]
+    return [*logs, ["shadow", str(law), "--task", "cartpole", *beside]]
 
 
 def write_archives(folder: Path) -> None:
@@ -51,12 +59,42 @@ def write_archives(folder: Path) -> None:
     frame.write_parquet(folder / "tank.parquet")
 
 
+def write_bench(folder: Path) -> None:
+    """Write a bench whose experiments are all done, without searching."""
+    from clearloop.bench.experiment import LAST, Store
+    from clearloop.bench.table import Bench, Course, write_tables
+    from clearloop.data import Batch
+    from clearloop.methods.method import find_method
+    from clearloop.runs import Request, RunDirectory
+    from clearloop.task import Task
+
+    task = Task.load("cartpole")
+    methods = (find_method("lqr")(), find_method("fpsrl")())
+    bench = Bench(
+        request=Request(command="bench", task="cartpole", methods=methods, budget=1_000), seeds=2, fresh=False
+    )
+    run = RunDirectory(folder / "bench")
+    run.begin(task, Batch.load(folder / "cartpole.csv", task), bench.to_dict())
+    course, store = Course(bench, task, Store(run)), Store(run)
+    known = {"title": "GPRL", "model": [1.0, 2.5], "system": [1.5, 2.0], "failures": 0.5}
+    for work in bench.models(task):
+        store.keep(work.key, {LAST: json.dumps([known]).encode()})
+    law = (ROOT / "examples" / "published" / "gprl.json").read_text()
+    score = {"complexity": 9, "controller": law, "model": [1.0, 2.0], "system": [1.5, 3.0], "failures": 0.0}
+    for work in bench.experiments(task):
+        store.keep(work.key, {"seconds": 1.5, "steps": 1_000, "scores": {work.method: score}})
+    write_tables(run, course)
+    run.mark("finished")
+
+
 def load(folder: Path) -> Seeds:
     """Read what the commands made, and the files of the repository."""
     return Seeds(
         logs={task: to_table((folder / f"{task}.csv").read_bytes()) for task in TASKS},
         workbook=(folder / "tank.xlsx").read_bytes(),
         archive=(folder / "tank.parquet").read_bytes(),
+        bench=_files(folder / "bench"),
+        shadow={name: content for name, content in _files(folder / "shadow").items() if "html" not in name},
         **read_repository(),
     )
 

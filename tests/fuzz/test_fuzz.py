@@ -1,15 +1,18 @@
 """A few hundred cases of the fuzzer, and the fuzzer itself: it makes a case again, and sees faults."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.fuzz import damage, seeds, words
-from tests.fuzz.cases import FAMILIES, Case, make_case
-from tests.fuzz.running import CRASHED, MOST_MEMORY, Ended, faults
+from tests.fuzz import damage, running, seeds, words
+from tests.fuzz.case import Case
+from tests.fuzz.cases import FAMILIES, make_case
+from tests.fuzz.running import COMPILING, CRASHED, MOST_MEMORY, Ended, faults
 
 ROOT = Path(__file__).parents[2]
 HERE = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="cases are forked, in memory of Linux")
@@ -27,7 +30,9 @@ def test_a_few_hundred_cases_have_no_fault() -> None:
 def good() -> seeds.Seeds:
     table = [["level", "pump"], *[["1.5", "2"]] * 30]
     kept = seeds.read_repository()
-    return seeds.Seeds(logs=dict.fromkeys(seeds.TASKS, table), workbook=_zip(), archive=b"PAR1" * 9, **kept)
+    folder = {"table.csv": b"a,b\n1,2\n"}
+    logs = dict.fromkeys(seeds.TASKS, table)
+    return seeds.Seeds(logs=logs, workbook=_zip(), archive=b"PAR1" * 9, bench=folder, shadow=folder, **kept)
 
 
 def _zip() -> bytes:
@@ -70,6 +75,65 @@ def test_formulas_of_the_grammar_are_often_right() -> None:
     assert 60 < right < 195
 
 
+def test_what_compiles_the_engine_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling takes long, and happens once on a machine."""
+    ends = [Ended(0, "", f"{COMPILING}; this takes some seconds\n", 30.0, 0), Ended(0, "", "", 1.0, 0)]
+    monkeypatch.setattr(running, "_run", lambda _, folder: ends.pop(0)._replace(out=folder.name))
+    case = Case("task", ["tasks"], {"it.toml": b""})
+    assert running.run_case(case, tmp_path / "case") == Ended(0, "case", "", 1.0, 0)
+    assert not ends
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_kernel_is_compiled_before_the_cases_are_forked() -> None:
+    """In a case it would take of the case's time: much of it, where the machine is slow."""
+    program = """
+from tests.fuzz.running import compile_engine
+from tests.kernels.cache_probe import dispatchers
+
+compile_engine()
+print(sorted((len(one.signatures), one.py_func.__name__) for one in set(dispatchers())))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[(1, '_run_any'), (1, 'filter_rows'), (2, 'roll_tiles')]", done.stderr
+
+
+@HERE
+def test_a_process_that_sleeps_is_not_at_work() -> None:
+    """However little of a processor it has; what it started counts, too."""
+    busy, idle = ("while True: pass", "import time; time.sleep(60)")
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    for program, works in ((busy, True), (idle, False), (parent, True)):
+        process = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+        try:
+            while running.is_at_work(process.pid) is not works:
+                assert process.poll() is None
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def test_searches_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole search of a built-in task takes long on a slow machine: one round is enough."""
+    from clearloop import runs
+    from clearloop.cli import bench, learn, model
+    from clearloop.errors import ClearloopError
+
+    trained = [(learn, "learn_model"), (model, "learn_model")]
+    others = [(bench, "_carry_out"), (learn, "make_report"), (runs, "polite_interruption")]
+    for module, name in (*trained, *others):
+        monkeypatch.setattr(module, name, None)  # and back after the test
+    running._prepare(Case("run", ["learn"], {}))
+    for module, name in trained:
+        with pytest.raises(ClearloopError, match="before a model is trained"):
+            vars(module)[name]()
+    bench._carry_out(SimpleNamespace(done=3, total=3), None)  # type: ignore[arg-type]
+    with pytest.raises(ClearloopError, match="before a model is trained"):
+        bench._carry_out(SimpleNamespace(done=2, total=3), None)  # type: ignore[arg-type]
+    with runs.polite_interruption() as interruption:
+        assert interruption.asked
+
+
 GOOD = Ended(0, "", "", 1.0, 2**28)
 LINE = "error: log.csv: no column 'theta'\n"
 TRACEBACK = (
@@ -95,6 +159,8 @@ TRACEBACK = (
         (GOOD._replace(code=2, err="error: " + "x" * 2_000 + "\n"), "an error line of 2007 characters"),
         (GOOD._replace(code=2, err="error: \x1b[31m\n"), "control characters"),
         (GOOD._replace(out='{"penalty": NaN}'), "prints no JSON"),
+        (GOOD._replace(out="a\x9b2J\n"), "control character"),
+        (GOOD._replace(err="Report  \u202ea\n"), "control character"),
     ],
 )
 def test_faults_are_seen(ended: Ended, said: str) -> None:

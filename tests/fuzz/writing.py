@@ -37,5 +37,6 @@ def write_log(name: str, seed: int) -> None:
         sheet = book.add_worksheet()
         for row, cells in enumerate([frame.columns, *frame.head(60).rows()]):
             for place, cell in enumerate(cells):
+                value = cell.decode("latin-1") if isinstance(cell, bytes) else cell
                 with contextlib.suppress(TypeError, ValueError):
-                    sheet.write(row + rng.choice((0,) * 500 + (5,)), place, cell)
+                    sheet.write(row + rng.choice((0,) * 500 + (5,)), place, value)

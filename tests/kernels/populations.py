@@ -44,9 +44,8 @@ def make_population(kind: str, population: int, starts: int, dtype: Any) -> Poli
         numbers, sizes, code = _linear(population, rng), [], LINEAR
     elif kind == "fuzzy":
         numbers, sizes, code = _fuzzy(population, rng), [2, 3], FUZZY
-    elif kind == "pid":  # scale · weight, kp, ki, kd and window of three loops; two biases
-        numbers, sizes, code = rng.normal(0, 1, (population, 17)), [0, 0, 1, 1, 0, 5], PID
-        numbers[:, 4:15:5] = rng.integers(1, 6, (population, 3))
+    elif kind == "pid":  # two loops over windows and one that integrates; an action that moves slowly
+        numbers, sizes, code = _pids(population, rng), _PID_SIZES, PID
     elif kind == "network":  # two layers, their sizes, their activations, the inputs
         sizes, code = [2, 3, 7, 2, TANH, RELU, 0, 1, 6], NETWORK
         numbers = rng.normal(0, 1, (population, 4 * 7 + 8 * 2 + 2))
@@ -112,6 +111,28 @@ def _fuzzy(population: int, rng: np.random.Generator) -> Any:
         body = np.concatenate([then, features.reshape(population, rules, -1)], axis=2)
         outputs += [head, body.reshape(population, -1)]
     return np.concatenate(outputs, axis=1)
+
+
+_PID_SIZES = [
+    *(3, 0, 0, 0, 8, -1, -1, 0, 0, 1, 0, 1, 9, -1, -1, 0, 0, 0, 0, 5, 8, 1, 9, 1, 1),
+    *(-1, 1, 4, -1, 7, 0),
+]  # fmt: skip
+
+
+def _pids(population: int, rng: np.random.Generator) -> Any:
+    """Numbers of three loops, of a segment of gains, and of two actions, the first with a feed-forward."""
+    loops = rng.normal(0, 1, (population, 3, 12))
+    loops[..., 4] = rng.integers(1, 6, (population, 3))
+    loops[..., 5] = rng.uniform(0, 0.9, (population, 3))
+    loops[..., 10:] = [-1e12, 1e12]
+    segment = [[-1.0, 1.0, 0.3, 0.1, 0.2]] * population
+    actions = [
+        rng.normal(0, 1, (population, 1)),
+        np.zeros((population, 1)),
+        rng.normal(0, 1, (population, 2)),
+    ]
+    speed = rng.uniform(0.05, 1, (population, 1))
+    return np.hstack([loops.reshape(population, -1), segment, *actions, speed])
 
 
 def _programs(population: int, rng: np.random.Generator, dtype: Any) -> Policies:

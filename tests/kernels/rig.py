@@ -20,6 +20,7 @@ from clearloop.kernels.layout import (
 )
 from clearloop.plants.plant import empty_networks
 from clearloop.programs import lower_programs, unbounded
+from clearloop.task.reward import mark_ends
 
 
 def policies_of(kind: int, numbers: Any, limits: Any, dtype: Any, sizes: Sequence[int] = ()) -> Policies:
@@ -97,8 +98,9 @@ class Rig:
             on_failure=np.array([on_failure.get(name, np.nan) for name in self.states], self.dtype),
         )
 
-    def reward(self, text: str, failure: str | None = None) -> LoweredReward:
-        formulas = [parse(text)] if failure is None else [parse(text), parse(failure, kind="condition")]
+    def reward(self, text: str, failure: str | None = None, success: str | None = None) -> LoweredReward:
+        ends = [None if end is None else parse(end, kind="condition") for end in (failure, success)]
+        formulas = [formula for formula in (parse(text), mark_ends(*ends)) if formula is not None]
         code, operand, spans = lower_programs(formulas, self.frame, self.dtype)
         return LoweredReward(
             kind=FORMULA,

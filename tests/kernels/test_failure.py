@@ -78,6 +78,38 @@ def test_a_lane_fails_alone(dtype: Any) -> None:
 
 
 @both
+def test_after_success_nothing_more_is_paid(dtype: Any) -> None:
+    """Failure, success and neither in one tile; what failure does to states, success does not."""
+    rig = Rig(("x", "v"), dtype=dtype)
+    reward = ("-x", "x > 9.5", "x > 2.5 and x < 4")
+    system = rig.plant(RISING, reward, on_failure={"v": -7.0})
+    rollout = roll(rig, system, [[0.0, 0.0], [8.0, 0.0], [-9.0, 0.0]], 5)
+    assert_close(rollout.states[0, 0, :, -1], [[3, 6], [10, -7], [-4, 10]])
+    assert_close(rollout.rewards[0, 0], [[-1, -2, -3, 0, 0], [-9, -10, -10, -10, -10], [8, 7, 6, 5, 4]])
+    assert rollout.failed[0, 0].tolist() == [False, True, False]
+    assert rollout.succeeded[0, 0].tolist() == [True, False, False]
+    goes_on = roll(rig, rig.plant(RISING, reward, absorbing=False), [[0.0, 0.0], [8.0, 0.0]], 5)
+    assert_close(goes_on.rewards[0, 0, 0], [-1, -2, -3, -4, -5])
+    assert goes_on.failed[0, 0].tolist() == [False, True]
+
+
+@both
+@pytest.mark.parametrize("low", [-3.0, -50.0])
+def test_returns_with_successes_are_the_same_without_a_record(low: float, dtype: Any) -> None:
+    rig = Rig(("x", "v"), dtype=dtype)
+    system = rig.plant(RISING, ("-x", "x > 2.5", "x < 1.5 and x > 0.5"))
+    starts = np.random.default_rng(0).uniform(low, 2, (300, 2))
+    recorded = roll(rig, system, starts, 40)
+    plain = roll(rig, system, starts, 40, trajectories=False)
+    for name in ("returns", "failed", "succeeded"):
+        assert (getattr(plain, name) == getattr(recorded, name)).all()
+    ended = plain.failed | plain.succeeded
+    assert ended.all() == (low == -3.0)
+    assert 0 < plain.succeeded.mean() < ended.mean()
+    assert_close(plain.returns, recorded.rewards.astype(float) @ 0.5 ** np.arange(40))
+
+
+@both
 @pytest.mark.parametrize("absorbing", [True, False])
 @pytest.mark.parametrize("low", [-3.0, -50.0])  # all fail early, or only some
 def test_returns_are_the_same_without_a_record(low: float, absorbing: bool, dtype: Any) -> None:

@@ -69,7 +69,7 @@ def test_threads_do_not_matter(kind: str, dtype: Any) -> None:
         roll_out(policies, make_system(dtype), job, trajectories=True, workers=n) for n in (1, 2, 7)
     )
     expected = [array.tobytes() for array in first if array is not None]
-    assert len(expected) == 5
+    assert len(expected) == 6
     for other in others:
         assert [array.tobytes() for array in other if array is not None] == expected
 

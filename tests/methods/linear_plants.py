@@ -69,5 +69,8 @@ def make_model(task: Task, u: Floats, v: Floats, reach: float = 100.0) -> Surrog
     )
 
 
-def make_problem(task: Task, batch: Batch, model: Surrogate, starts: int = 64) -> Problem:
-    return Problem(task, batch, model, budget=10**9, rng=np.random.default_rng(0), starts=starts)
+def make_problem(
+    task: Task, batch: Batch, model: Surrogate, starts: int = 64, robust: bool = True
+) -> Problem:
+    rng = np.random.default_rng(0)
+    return Problem(task, batch, model, budget=10**9, rng=rng, starts=starts, robust=robust)

@@ -24,7 +24,7 @@ TASKS = {
 @pytest.fixture(params=TASKS)
 def problem(request: pytest.FixtureRequest) -> Problem:
     task = TASKS[request.param]
-    return make_problem(task, make_log(task, U, V), make_model(task, U, V), starts=16)
+    return make_problem(task, make_log(task, U, V), make_model(task, U, V), starts=16, robust=False)
 
 
 @pytest.fixture(params=["equations", "rules"])

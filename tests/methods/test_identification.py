@@ -6,6 +6,7 @@ import pytest
 from clearloop.data import Batch
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.plant_answers import Answer, find_answers
+from clearloop.plants.exploration import make_batch
 from clearloop.task import Task
 
 from .linear_plants import make_task
@@ -167,3 +168,12 @@ def test_a_weak_effect_is_found_over_all_lags_together() -> None:
     batch = Batch(task.columns, x[:, None], u[:, None], np.zeros(3000, int), np.zeros(3000, np.bool_))
     model = identify(task, batch)
     assert model.slopes[0, :, 1].sum() > 0.1
+
+
+@pytest.mark.parametrize(("seed", "size"), [(0, 8000), (1, 4000)])
+def test_a_slow_answer_under_large_disturbances_is_no_long_dead_time(seed: int, size: int) -> None:
+    """Water reaches the lower tank slowly, while somebody opens a tap: 8 or 11 steps seemed to pass."""
+    task = Task.load("tank")
+    equations = identify(task, make_batch(task, rng=np.random.default_rng(seed), size=size)).equations
+    assert equations.delays.max() <= 4
+    assert equations.stray < 0.5

@@ -34,7 +34,7 @@ def run(method: Method, **more: object) -> Result:
 
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if not method.needs_model])
 def test_methods_search_and_are_judged_on_the_batch(name: str) -> None:
-    result = run(SMALL[name])
+    result = run(SMALL[name], robust=False)  # a robust front keeps what a better one without margins beats
     assert result.points
     assert all(point.judged.on == "batch" for point in result.points)
     assert all(point.model.on == "model" for point in result.points)

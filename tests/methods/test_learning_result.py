@@ -50,6 +50,7 @@ def test_the_front_has_the_columns_of_the_file() -> None:
     assert front.columns == [
         "controller", "method", "complexity", "penalty_model", "penalty_model_se", "penalty_system",
         "penalty_system_se", "failures_system", "formula", "penalty_low", "penalty_high", "penalty_disturbed",
+        "phase_margin", "gain_margin", "delay_margin", "ms", "robust",
     ]  # fmt: skip
     assert front["controller"].to_list() == ["001", "002"]
     assert front["penalty_system"].to_list() == [None, None]

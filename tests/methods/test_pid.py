@@ -20,7 +20,7 @@ from clearloop.task import Task
 from .linear_plants import make_log, make_model, make_problem, make_task
 
 CARTPOLE = Task.load("cartpole")
-QUICK = PID(rounds=5, starts=32, swarm=PSO(particles=12))
+QUICK = PID(rounds=5, starts=32, swarm=PSO(particles=12), generations=0)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_two_actions_each_get_their_loop() -> None:
 def test_no_window_is_longer_than_a_controller_can_have() -> None:
     task, u, v = make_task(1, symmetric=True), np.eye(1), np.eye(1)
     problem = make_problem(task, make_log(task, u, v), make_model(task, u, v))
-    search = PID().begin(problem, rng=np.random.default_rng(0))
+    search = PID(generations=0).begin(problem, rng=np.random.default_rng(0))
     search.closed = [Critical("x0", "u0", 1.0, 90.0)]
     problem.task = make_task(1, symmetric=True, horizon=1_000_000)
     controller = search._controller(search._bounds[:, 1])

@@ -48,8 +48,9 @@ def test_equations_begin_with_subsets_of_the_terms_under_tanh_and_clip() -> None
     problem = make_problem(TASK, make_log(TASK, U, V), make_model(TASK, U, V))
     equations = Equations(problem, GPRL().functions, odd=True)
     sown = [equations.controller(equations.simplify(one)).summary for one in equations.sown()]
-    assert sum("tanh" in law for law in sown) == sum("clip" in law for law in sown) == 3
-    assert len(set(sown)) == 1 + 2 + 6  # whole, each term alone, and the bent ones
+    sizes = 3  # of the gains
+    assert sum("tanh" in law for law in sown) == sum("clip" in law for law in sown) == 3 * sizes
+    assert len(set(sown)) == (1 + 2 + 6) * sizes  # whole, each term alone, and the bent ones
     assert all(equations.allows(one) for one in equations.sown())
 
 
@@ -67,3 +68,11 @@ def test_a_batch_without_a_regulator_sows_nothing() -> None:
     still = np.zeros((2, 1))
     problem = make_problem(TASK, make_log(TASK, U * 1.2, still), make_model(TASK, U, V))
     assert sown(problem) == []
+
+
+def test_a_law_with_larger_gains_acts_the_same_at_the_means() -> None:
+    law = LinearLaw(((0, 2.0), (1, -1.0)), constant=3.0, centre=5.0)
+    means = {0: 2.0, 1: 2.0}  # 2 * 2 - 2 + 3 is 5
+    bold = law.scaled(4.0)
+    assert bold.terms == ((0, 8.0), (1, -4.0))
+    assert sum(gain * means[n] for n, gain in bold.terms) + bold.constant == law.centre

@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 SOURCE = Path(__file__).parents[2] / "src" / "clearloop"
 _PACKAGES = ("expression", "runs", "diagnosis")
-_FILES = ("kernels/engine.py", "kernels/network.py", "surrogate/quality.py", "surrogate/trust.py")
+_FILES = (
+    "evaluation/linearisation.py", "evaluation/stepping.py", "kernels/engine.py", "kernels/network.py",
+    "surrogate/quality.py", "surrogate/trust.py",
+)  # fmt: skip
 _PLAIN = {"kernels/network.py": {"flatten", "fold_biases", "fold_networks"}}  # the others are compiled
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.fuzz.running import is_at_work
 from tests.mutation.mutants import SOURCE, Mutant, constant_name, mutated
 
 ROOT = SOURCE.parents[1]
@@ -36,7 +37,7 @@ QUIET = [
 ]
 MOST_SECONDS = 60  # of processor time for one mutant: one that never ends is noticed, too
 MOST_EXAMPLES = 30  # of a test of hypothesis; the suite itself tries more
-MOST_WAITING = 600  # seconds for one that waits for ever; the machine may be busy
+MOST_WAITING = 60  # seconds in which one neither runs nor waits for a processor, before it is ended
 KILLED, SURVIVED = 1, 0
 
 
@@ -67,12 +68,14 @@ def apart(work: Callable[[], int]) -> int:
     child = os.fork()
     if child == 0:
         _work_and_end(work)
-    end, pause = time.monotonic() + MOST_WAITING, 0.002
+    idle, seen, pause = 0.0, time.monotonic(), 0.002
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > end:
+        now = time.monotonic()
+        idle, seen = idle + (0.0 if is_at_work(child) else now - seen), now
+        if idle > MOST_WAITING:
             os.kill(child, signal.SIGKILL)
         time.sleep(pause)
         pause = min(0.1, pause * 1.3)

@@ -1,12 +1,15 @@
 """The mutation tester itself: its mutants are what they say, and they reach the functions in memory."""
 
 import ast
+import csv
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.mutation.__main__ import JUDGED, judgement
 from tests.mutation.mutants import SOURCE, files, mutants_of, mutated, sample
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +40,7 @@ def test_texts_for_people_are_left_alone() -> None:
 
 PROGRAM = """
 from clearloop.expression import evaluate, parse
+from tests.mutation.__main__ import JUDGED, judgement
 from tests.mutation.mutants import mutants_of
 from tests.mutation.running import apply
 
@@ -59,3 +63,13 @@ def test_a_mutant_changes_functions_that_are_imported_already(file: str, change:
     program = PROGRAM.format(file=file, change=change, before=before)
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_judgements_are_about_mutants_that_there_are() -> None:
+    """Each row of the table meets one, and says in words why no test can see it."""
+    every = [mutant for file in files() for mutant in mutants_of(file)]
+    reasons = Counter(judgement(mutant) for mutant in every)
+    with JUDGED.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["reason"] for row in rows} == reasons.keys() - {""}
+    assert reasons[""] > 0.95 * len(every)

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from clearloop.cli.learn import Given, make_request, start
+from clearloop.pages.card import contents
 from clearloop.pages.report import write_report
-from clearloop.runs import RunDirectory
+from clearloop.pages.sections import Card
+from clearloop.runs import Front, RunDirectory
 from clearloop.task import Task
 from tests.runs.guessing import PUSHER, make_quick
 
@@ -31,6 +33,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     run = learn_pusher(tmp_path_factory.mktemp("report"))
     write_report(run)
     return run
+
+
+@pytest.fixture(scope="session")
+def file(finished: RunDirectory) -> Path:
+    """Its most complex controller."""
+    return finished.path / "controllers" / f"{Front.read(finished).entries[-1].controller}.json"
+
+
+@pytest.fixture(scope="session")
+def card(finished: RunDirectory, file: Path) -> Card:
+    return contents(file, finished)
 
 
 @pytest.fixture

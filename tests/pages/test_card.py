@@ -14,6 +14,7 @@ from clearloop.controllers.views import TIMES
 from clearloop.diagnosis import Margin, Margins, Mode
 from clearloop.errors import ClearloopError
 from clearloop.exports import export
+from clearloop.exports.comments import made_from
 from clearloop.numbers import MINUS_SIGN
 from clearloop.pages.card import contents, to_html, to_pdf, write_card
 from clearloop.pages.report import TEMPLATES
@@ -37,22 +38,12 @@ def pages(card: Card) -> int:
     return len(made) if isinstance(made, list) else 1
 
 
-@pytest.fixture(scope="session")
-def file(finished: RunDirectory) -> Path:
-    return finished.path / "controllers" / f"{Front.read(finished).entries[-1].controller}.json"
-
-
-@pytest.fixture(scope="session")
-def card(finished: RunDirectory, file: Path) -> Card:
-    return contents(file, finished)
-
-
 def test_it_has_all_its_parts(card: Card, finished: RunDirectory) -> None:
     found = sections(card)
     assert list(found) == [
         "What each part does", "Gains at the operating point", "The plant, by the linear model of the log",
-        "Starts that fail", "Outside the log", "Small deviations", "Noise, delay and gain error", "Penalty",
-        "Evidence",
+        "Starts that fail", "Outside the log", "Guards and safe values", "Small deviations",
+        "Noise, delay and gain error", "Penalty", "A course over time", "Evidence",
     ]  # fmt: skip
     entry = Front.read(finished).entries[-1]
     costs = found["Penalty"].table
@@ -81,7 +72,7 @@ def test_the_hashes_are_those_of_the_files(card: Card, file: Path, finished: Run
     assert table is not None
     digests = {str(row[1].content): row[2].content for row in table.rows}
     assert digests[file.name] == hashlib.sha256(file.read_bytes()).hexdigest()
-    files = export(load(file), to="c", name=f"controller_{file.stem}")
+    files = export(load(file), to="c", name=f"controller_{file.stem}", origin=made_from(file, finished.path))
     for name, text in files.items():
         assert digests[name] == hashlib.sha256(text.encode()).hexdigest()
     assert finished.describe()["data"]["fingerprint"] in digests.values()
@@ -139,7 +130,7 @@ def test_without_a_plant_it_says_so(finished: RunDirectory, file: Path, tmp_path
 def test_what_remembers_too_much_has_no_eigenvalues(
     finished: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clearloop.diagnosis.linearisation.MOST_MEMORY", 100)
+    monkeypatch.setattr("clearloop.evaluation.linearisation.MOST_MEMORY", 100)
     text = """{"clearloop": 1, "kind": "equation", "outputs": {"push": "-place - 0.1*speed[t-90]"}}"""
     (tmp_path / "old.json").write_text(text)
     found = sections(contents(tmp_path / "old.json", finished))

@@ -50,7 +50,7 @@ def opened(tab: "Page") -> list[str]:
 def test_the_pick_is_open_at_first(tab: "Page", finished: RunDirectory) -> None:
     front = Front.read(finished)
     assert opened(tab) == [front.entries[front.pick].controller]
-    assert tab.locator("h1").inner_text().startswith("The best controller")
+    assert tab.locator("h1").inner_text().startswith("The best robust controller")
 
 
 def test_a_click_opens_a_controller_and_hovering_names_it(tab: "Page", finished: RunDirectory) -> None:

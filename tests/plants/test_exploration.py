@@ -1,10 +1,14 @@
 """Batches drawn from a plant."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from clearloop.data import Batch, check
 from clearloop.errors import ClearloopError
+from clearloop.kernels.engine import roll_out
+from clearloop.plants import exploration
 from clearloop.plants.exploration import make_batch
 from clearloop.task import Task
 from tests import twin
@@ -49,6 +53,27 @@ def test_every_transition_is_the_twins_step(batch: Batch) -> None:
     np.testing.assert_array_equal(batch.terminal[rows + 1], failed)
     np.testing.assert_allclose(np.diff(batch.times)[rows], 0.025)
     assert not batch.states[batch.terminal][:, [1, 3]].any()
+
+
+def test_episodes_that_fail_at_once_are_drawn_together_and_not_played_to_their_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A task with starts far outside its limits: every episode has one step."""
+    document = CARTPOLE.model_dump(mode="json", exclude_none=True)
+    document["exploration"] |= {"starts": {"theta": [0.8, 0.9]}, "steps": 1_000}
+    recorded: list[int] = []
+
+    def counting(*arguments: Any, **named: Any) -> Any:
+        rollout = roll_out(*arguments, **named)
+        if rollout.states is not None:
+            recorded.append(rollout.states.shape[3])
+        return rollout
+
+    monkeypatch.setattr(exploration, "roll_out", counting)
+    batch = make_batch(Task.from_dict(document), rng=np.random.default_rng(0), size=600)
+    assert len(batch) == 600 == batch.terminal.sum()
+    assert len(recorded) < 140
+    assert set(recorded) == {2}  # the start, and the step that fails
 
 
 def test_the_last_row_of_an_episode_has_neither_action_nor_reward(batch: Batch) -> None:

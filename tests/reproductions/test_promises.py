@@ -9,7 +9,15 @@ import pytest
 from reproductions.exact import linearise_exactly
 from reproductions.families import make_pair
 from reproductions.measuring import Effort, Record, exact_loop, measure, start_again
-from reproductions.promise_summary import draw, half_width, holds, is_deserved, margins_are_right, summarize
+from reproductions.promise_summary import (
+    draw,
+    gain_is_right,
+    half_width,
+    holds,
+    is_deserved,
+    margins_are_right,
+    summarize,
+)
 from reproductions.sketches import FAMILIES
 
 from clearloop.controllers import Equation
@@ -18,6 +26,7 @@ from clearloop.evaluation import evaluate
 from clearloop.evaluation.rollouts import LoggedCost
 from clearloop.methods.evolving import Rounds, Sample
 from clearloop.methods.gprl import GPRL
+from clearloop.methods.linear_model import identify
 from clearloop.methods.lqr import LQR
 from clearloop.networks import Training
 from clearloop.plants.scenarios import Scenarios
@@ -154,11 +163,37 @@ def test_the_exact_linearisation_is_that_of_the_textbook() -> None:
     assert found.delay == pytest.approx(np.radians(phase) / crossing, rel=1e-3)
 
 
+def test_a_law_that_reads_its_own_past_actions_reads_those_that_it_chose() -> None:
+    law = Equation(outputs={"u": "2.25 - 1.5*y + 0.5*u[t-1]"})
+    loop = linearise_exactly(law, FIRST_ORDER, np.array([3.0]), np.array([1.0]), np.array([1.0]))
+    import control
+
+    pole = np.exp(-0.5 / 4)
+    plant, filtered = (
+        control.tf([2 * (1 - pole)], [1, -pole, 0], 0.5),
+        control.tf([1.5, 0], [1, -0.5], 0.5),
+    )
+    gain, phase, _, _ = control.margin(plant * filtered)
+    found = loop.margins() if loop is not None else None
+    assert found is not None
+    assert [found.gain, found.phase] == pytest.approx([gain, phase], rel=1e-3)
+
+
 def test_an_unstable_loop_has_no_margins_and_one_at_its_limit_no_slopes() -> None:
     far = Equation(outputs={"u": "20*y"})
     assert linearise_exactly(far, FIRST_ORDER, np.array([3.0]), np.array([3.0]), np.array([1.0])) is None
     restless = Equation(outputs={"u": "1.5 - 40*y"})
     assert linearise_exactly(restless, FIRST_ORDER, np.array([3.0]), np.array([1.0]), np.array([1.0])) is None
+
+
+def test_a_lag_that_explains_much_counts_although_disturbances_move_free_runs() -> None:
+    """An inverse response under PI control is no first-order plant with a dead time."""
+    pair = make_pair(44)
+    model = identify(pair.task, pair.log)
+    assert model.equations.states.shape[1] >= 2
+    assert model.equations.delays.tolist() == [[0]]
+    assert identify(pair.task, pair.log) is model  # it is remembered
+    assert identify(pair.task, pair.log, plain=True) is not model
 
 
 # What is asked of a record.
@@ -175,7 +210,7 @@ RECORD: Record = {
     "high": 2.2,
     "truth": 2.1,
     "own": 3.0,
-    "linear": {"gain": [[1.1]]},
+    "linear": {"gain": [[1.1]], "kind": ["settles"]},
     "margins": {"gain": [[1.0]], "own": {"true_stable": True, "true": {"gain": 20.0, "phase": 60.0}}},
     "seconds": {"model": 1.0},
 }
@@ -195,15 +230,29 @@ def test_a_refusal_is_deserved_if_the_pick_costs_more_than_what_was_there() -> N
 
 def test_margins_are_compared_where_both_are_known_and_large_ones_are_equal() -> None:
     def of(**said: object) -> Record:
-        own = RECORD["margins"]["own"] | {"log": {"stable": True, "gain": 11.0, "phase": 66.0} | said}
+        own = RECORD["margins"]["own"] | {"log": {"stable": True, "gain_up": 11.0, "phase": 66.0} | said}
         return RECORD | {"margins": {"own": own}}
 
     assert margins_are_right(of())
-    assert margins_are_right(of(gain=None))
+    assert margins_are_right(of(gain_up=None))
     assert not margins_are_right(of(phase=80.0))
-    assert not margins_are_right(of(gain=2.0))
+    assert not margins_are_right(of(gain_up=2.0))
     assert not margins_are_right(of(stable=False))
     assert margins_are_right(RECORD) is None
+
+
+def test_what_the_sheet_calls_unknown_is_neither_right_nor_wrong() -> None:
+    def of(name: str, **said: object) -> Record:
+        own = RECORD["margins"]["own"] | {name: {"stable": True, "gain_up": 11.0, "phase": 80.0} | said}
+        return RECORD | {"margins": {"own": own}}
+
+    assert margins_are_right(of("log", unknown=["phase"]))
+    assert margins_are_right(of("log", unknown=["gain_up", "phase"])) is None
+    assert not margins_are_right(of("model", unknown=[]))  # the models have the word where the log is silent
+    assert gain_is_right(RECORD)
+    assert not gain_is_right(RECORD | {"linear": {"gain": [[1.3]], "kind": ["settles"]}})
+    assert gain_is_right(RECORD | {"linear": {"gain": [[None]], "kind": ["settles"]}}) is None
+    assert not gain_is_right(RECORD | {"linear": {"gain": [[None]], "kind": ["integrates"]}})
 
 
 # The command.

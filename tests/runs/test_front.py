@@ -1,6 +1,7 @@
 """The front of a run: numbers over all methods, and the pick."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,17 @@ from clearloop.controllers import Equation
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation
 from clearloop.methods import Point, Result
+from clearloop.methods.learning import PLANNED_STARTS
 from clearloop.runs import Front, RunDirectory
 from clearloop.runs.directory import read_state, write_state
-from clearloop.runs.front import PublishedEntry, Trusted, _spread
+from clearloop.runs.front import (
+    PublishedEntry,
+    Scored,
+    Trusted,
+    _evenly,
+    _spread,
+    beside_planners,
+)
 from clearloop.runs.learning import result_from_state, result_to_state
 
 NOISE = np.random.default_rng(0).normal(size=(40, 64))
@@ -105,6 +114,59 @@ def test_models_that_differ_are_a_warning_whatever_the_sign_of_the_penalty(promi
         "11 % of its path is outside the logged region",
         "the models' estimates of its cost differ by 0.21",
     ]
+
+
+def test_a_warning_begins_beyond_its_limit() -> None:
+    assert Trusted("001", 2.0, 0.1, 0.2, None).warnings == []
+    assert Trusted("001", 2.0, None, None, None).warnings == []
+    assert len(Trusted("001", 0.5, None, 0.06, None).warnings) == 1
+
+
+def test_planners_are_compared_from_their_own_starts() -> None:
+    """They are scored from fewer starts, so that everything beside them is scored from these alone."""
+    plain = Scored("001", False, evaluation("model", 1.0), evaluation("system", 2.0))
+    planner = Scored("002", True, evaluation("model", 0.5), None)
+    assert beside_planners([plain, plain]) == ()
+    rows = beside_planners([plain, planner])
+    first = NOISE[:2, :PLANNED_STARTS]
+    assert [(row.controller, row.planner, row.starts) for row in rows] == [
+        ("001", False, first.shape[1]), ("002", True, first.shape[1]),
+    ]  # fmt: skip
+    assert rows[0].penalty_model == pytest.approx(1.0 + first.mean())
+    assert rows[0].penalty_system == pytest.approx(2.0 + first.mean())
+    assert rows[0].failures_system == pytest.approx(np.mean(2.0 + first > 2))
+    assert (rows[1].penalty_system, rows[1].failures_system) == (None, None)
+
+
+def judged_by(*costs: Sequence[float]) -> Front:
+    points = [
+        replace(
+            point, judged=Evaluation("pole", "model", np.array([cost]), np.zeros((1, len(cost)), np.bool_))
+        )
+        for point, cost in zip(result("gprl", [1.0] * len(costs)).points, costs, strict=True)
+    ]
+    return Front.of([Result("gprl", tuple(points), 10)])
+
+
+def test_two_are_compared_from_the_starts_that_both_have() -> None:
+    front = judged_by([1.0, 3.0, 8.0], [2.0, 3.0])
+    assert [row.penalty for row in front.judged] == [4.0, 2.5]
+    assert [row.extra for row in front.judged] == [-0.5, 0.0]
+    assert front.judged[0].extra_se == pytest.approx(0.5)
+
+
+def test_of_one_start_there_is_no_error() -> None:
+    front = judged_by([1.0], [0.5])
+    assert [(row.extra, row.extra_se) for row in front.judged] == [(0.5, None), (0.0, None)]
+    assert (front.best, front.pick) == (1, 1)
+
+
+def test_rows_of_a_log_are_chosen_evenly_and_not_from_a_few() -> None:
+    assert _evenly(29).tolist() == []
+    assert _evenly(30).tolist() == list(range(30))
+    many = _evenly(1_000)
+    assert (len(many), many[0], many[-1]) == (256, 0, 999)
+    assert set(np.diff(many)) == {3, 4}
 
 
 def test_the_spread_of_the_models_is_unbiased() -> None:

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clearloop.arrays import Floats
-from clearloop.search.cma import CMA, Descent, Rates, root, solved
+from clearloop.search.cma import CMA, Descent, Descents, Rates, root, solved
 from tests.search.landscapes import rosenbrock, sphere
 
 EXAMPLES = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -126,3 +126,30 @@ def test_goes_on_from_a_state_to_the_bit(candidates: int, d: int, generations: i
     other.restore(state)
     assert sequence(other) == expected
     assert other.best[1] == descent.best[1]
+
+
+def test_many_descents_at_once_are_the_descents_one_by_one() -> None:
+    sizes, spread = [3, 1, 5], 0.02
+    box = 1000.0  # so wide that no bound is reached
+    rng = np.random.default_rng(0)
+    many = Descents(sizes, 8, spread * 2 * box, rng=np.random.default_rng(1))
+    bounds = [np.tile([-box, box], (d, 1)) for d in sizes]
+    single = [Descent(own, np.zeros(len(own)), CMA(candidates=8, spread=spread), rng=rng) for own in bounds]
+    aims = [rng.normal(0, 40, d) for d in sizes]
+    for _ in range(30):
+        asked = many.ask()
+        costs = np.empty((3, 8))
+        for n, (one, aim) in enumerate(zip(single, aims, strict=True)):
+            assert np.all(asked[n, :, sizes[n] :] == 0)
+            own = asked[n, :, : sizes[n]]
+            one.asked = (own + box) / (2 * box)  # the same draws
+            costs[n] = np.sum((own - aim) ** 2, axis=1)
+            one.tell(costs[n])
+        many.tell(costs)
+        for n, one in enumerate(single):
+            np.testing.assert_allclose(
+                many.mean[n, : sizes[n]], (2 * one.mean - 1) * box, rtol=1e-6, atol=1e-6
+            )
+            np.testing.assert_allclose(many.sigma[n, 0], one.sigma * 2 * box, rtol=1e-6)
+            d = sizes[n]
+            np.testing.assert_allclose(many.covariance[n, :d, :d], one.covariance, rtol=1e-5, atol=1e-9)

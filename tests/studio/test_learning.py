@@ -58,7 +58,7 @@ def test_a_run_is_learned_to_its_end(studio: Studio, client: TestClient) -> None
     assert name == "pusher-1"
     progress = wait(client, name, "finished", 1)
     assert progress["share"] == 1.0
-    assert progress["line"].startswith("The best controller")
+    assert progress["line"].startswith("The best robust controller")
     assert studio.learner.busy is None
     (run,) = client.get("/api/runs").json()
     assert run["front"] == progress["front"]

@@ -73,14 +73,15 @@ def test_an_empty_folder_has_nothing(client: TestClient) -> None:
 def test_a_run_has_its_front_its_headline_and_its_controllers(pusher: TestClient) -> None:
     (run,) = pusher.get("/api/runs").json()
     assert (run["name"], run["status"], run["task"]) == ("pushed", "finished", "pusher")
-    assert run["headline"].startswith("The best controller")
+    assert run["headline"].startswith("The best robust controller")
     assert run["report"] == "/runs/pushed/report.html"
     assert sum(entry["pick"] for entry in run["front"]) == 1
     listed = pusher.get("/api/controllers?task=pusher").json()
     assert [one["id"] for one in listed] == [f"runs/pushed/{entry['controller']}" for entry in run["front"]]
     assert listed[0]["formula"] == run["front"][0]["formula"]
     progress = pusher.get("/api/runs/pushed/progress").json()
-    assert progress == {"status": "finished", "share": 1.0, "line": run["headline"], "front": run["front"]}
+    kept = {"task": "pusher", "front": run["front"]}
+    assert progress == {"status": "finished", "share": 1.0, "line": run["headline"], **kept}
     assert pusher.get("/api/controllers?task=cartpole").json()[-1]["source"] == "published"
 
 

@@ -10,9 +10,10 @@ from clearloop.errors import ClearloopError
 from clearloop.evaluation import SetpointChange, simulate
 from clearloop.plants.scenarios import Scenarios
 from clearloop.published import CARTPOLE
-from clearloop.studio import stage
+from clearloop.studio import course
+from clearloop.studio.course import SharedCourse
 from clearloop.studio.session import Automatic, Faults, Session
-from clearloop.studio.stage import SharedCourse, Stage
+from clearloop.studio.stage import Stage
 from clearloop.task import Task
 
 TASKS = ("cartpole", "cartpole-hardware", "pendulum", "motor", "tank")
@@ -85,7 +86,7 @@ def test_a_setpoint_is_aimed_at_from_the_step_on_at_which_it_is_changed() -> Non
 def test_a_course_without_end_begins_as_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
     task = STAGES["tank"].task
     point = task.unveiled.random_starts(1, np.random.default_rng(1))[0]
-    monkeypatch.setattr(stage, "_PIECE", 50)
+    monkeypatch.setattr(course, "PIECE", 50)
     long = SharedCourse(task, point, np.random.default_rng(0))
     short = Scenarios.explored(task, point[None], np.random.default_rng(0), 20)
     for step in range(19):

@@ -35,8 +35,8 @@ def test_where_nothing_fails_and_nothing_has_steps_there_are_none() -> None:
         ("cartpole", "cartpole", {"theta": "theta", "rho": "rho"}, "theta_dot"),
         ("cartpole-hardware", "cartpole", {"theta": "angle", "rho": "place"}, "turn"),
         ("pendulum", "pendulum", {"x": "x", "y": "y"}, "theta_dot"),
-        ("motor", "bars", {}, "rate"),
-        ("tank", "bars", {}, "lower"),
+        ("motor", "strip", {}, "rate"),
+        ("tank", "strip", {}, "lower"),
     ],
 )
 def test_the_drawing_is_chosen_by_the_states(

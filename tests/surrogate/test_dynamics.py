@@ -7,8 +7,15 @@ import pytest
 
 from clearloop.networks import Network
 from clearloop.surrogate import BEST, Surrogate
-from clearloop.surrogate.dynamics import Disturbance, Part, draw_rows, helps, physical_columns
-from clearloop.surrogate.linear_part import Stretches, first_steps, linear_parts
+from clearloop.surrogate.dynamics import (
+    Part,
+    Stretches,
+    draw_rows,
+    first_steps,
+    helps,
+    linear_parts,
+    physical_columns,
+)
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
@@ -97,14 +104,3 @@ def test_stretches_run_on_their_own_predictions() -> None:
     still = stretches.errors(lambda window: np.zeros((len(window), 2)))
     moved = (steps.window[first, :2] - steps.next[first + 9][:, :2]) / steps.window[:, :2].std(axis=0)
     np.testing.assert_allclose(still[-1], moved)
-
-
-def test_a_late_or_weaker_actuator_is_a_network_of_later_actions() -> None:
-    rng = np.random.default_rng(0)
-    network = Network((rng.normal(size=(4, 3)), rng.normal(size=(1, 4))), (np.ones(4), np.zeros(1)))
-    network = replace(network, linear=rng.normal(size=(1, 3)))
-    window = rng.normal(size=(5, 6))  # two rows of place, speed and push
-    late = Disturbance(late=1).applied(network, SLIDER)
-    np.testing.assert_allclose(late(window), network(window[:, [0, 1, 5]]))
-    weak = Disturbance(gain=0.5).applied(network, SLIDER)
-    np.testing.assert_allclose(weak(window[:, :3]), network(window[:, :3] * [1, 1, 0.5]))

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from clearloop.data import Batch
+from clearloop.data.checks import MOST_CLASSES
 from clearloop.expression import Variable, evaluate
 from clearloop.surrogate import Surrogate
-from clearloop.surrogate.fitting import MOST_CLASSES, find_failing, find_levels
+from clearloop.surrogate.fitting import find_failing, find_levels
 from clearloop.surrogate.steps import STEPS, Steps, judge_frame
 
 from .models import CARTPOLE, CARTPOLE_BY_COLUMN, TANK, tank_log
@@ -82,6 +83,7 @@ def test_a_reward_that_only_failing_steps_have_tells_failure(
         rewards,
         np.arange(len(rewards)) < len(of_failing),
         np.zeros(len(rewards), np.int64),
+        np.zeros(len(rewards), np.bool_),
     )
     assert find_failing(steps, np.array([0.0, -0.1, -1.0])).tolist() == told
 

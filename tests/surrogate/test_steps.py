@@ -33,6 +33,7 @@ def made_up_steps(seed: int, n_failing: int = 30, noise: float = 0.02, reset: fl
         np.where(failing, -1.0, 0.0),
         failing,
         np.zeros(1000, np.int64),
+        np.zeros(1000, np.bool_),
     )
 
 

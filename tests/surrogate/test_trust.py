@@ -35,6 +35,13 @@ def test_an_exact_model_is_trusted() -> None:
     assert not examine(SLIDER, log, model).refusals
 
 
+@pytest.mark.parametrize(("horizon", "ahead"), [(10, (1, 3, 10)), (9, (1, 3))])
+def test_predictions_go_up_to_the_horizon(horizon: int, ahead: tuple[int, ...]) -> None:
+    log, model = of(slider_log(episodes=100), slider_model(exact))
+    shorter = replace(model, task=SLIDER.model_copy(update={"horizon": horizon}))
+    assert compare(shorter, *model.split(log)).ahead == ahead
+
+
 def test_a_model_in_which_nothing_changes_predicts_nothing() -> None:
     place, _ = examine_model(SLIDER, *of(slider_log(), slider_model(lambda gains: (0 * gains, 0.0))))
     assert (place.severity, place.code) == ("problem", "unpredictable")  # the reward depends on the place
@@ -59,7 +66,7 @@ def test_a_log_in_other_units_fails_all_the_time() -> None:
     assert found["beyond-limits"].severity == "problem"
 
 
-@pytest.mark.parametrize(("share", "refused"), [(0.45, False), (0.55, True)])
+@pytest.mark.parametrize(("share", "refused"), [(0.45, False), (0.5, False), (0.55, True)])
 def test_a_model_is_refused_if_more_than_half_of_the_steps_fail(share: float, refused: bool) -> None:
     """The episodes are alike, so that every split has the same share of failing steps."""
     log = slider_log(rows=21)

@@ -10,6 +10,7 @@ from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.surrogate import examine_model, trust
 from clearloop.surrogate.quality import errors_of
 from clearloop.surrogate.steps import Steps
+from clearloop.surrogate.surrogate import Repetition
 from clearloop.surrogate.trust import LinearPredictor, ReplayErrors, better
 from clearloop.task import Task
 from tests.surrogate.models import PUSHED, SLIDER, slider_log, slider_model
@@ -43,6 +44,7 @@ WORSE = [("warning", "worse-than-linear", "place"), ("warning", "worse-than-line
     ("model", "linear", "said"),
     [
         (0.94, 0.94, []),
+        (0.95, 0.95, []),
         (0.96, 0.96, UNPREDICTABLE),
         ([0.96, 0.96, 0.96, 0.94], 0.96, []),  # at one distance it is better than no prediction
         (0.9, 0.62, []),
@@ -100,6 +102,66 @@ def test_a_linear_model_is_fitted_to_steps_that_do_not_fail() -> None:
     assert np.count_nonzero(steps.failing) == 30
     gains = LinearPredictor.fit(SLIDER, steps).gains
     assert gains == pytest.approx(np.vstack([PUSHED.T, np.zeros((1, 2))]), abs=1e-9)
+
+
+def test_two_columns_that_are_almost_one_get_no_huge_gains() -> None:
+    """A push that repeats the speed but for rounding: only their sum can be known."""
+    steps = Steps.of(SLIDER, slider_log())
+    rng = np.random.default_rng(0)
+    window = steps.window.copy()
+    window[:, 2] = window[:, 1] * (1 + 1e-13 * rng.normal(size=len(steps)))
+    noisy = replace(steps, window=window, next=steps.next + 1e-3 * rng.normal(size=steps.next.shape))
+    assert np.abs(LinearPredictor.fit(SLIDER, noisy).gains).max() < 1.0
+
+
+def repetition(off: float, repeats: tuple[bool, ...], law: str = "", error: float = 0.0) -> Repetition:
+    return Repetition(
+        law=law,
+        stretches=9,
+        steps=15,
+        bias=(off,) * len(repeats),
+        bias_se=(error,) * len(repeats),
+        repeats=repeats,
+    )
+
+
+@pytest.mark.parametrize(
+    ("off", "repeats", "said"),
+    [
+        (0.25, 4, ""),
+        (0.26, 4, "cost 26 % more than the log"),
+        (-0.26, 4, "cost 26 % less than the log"),
+        (1.5, 4, "cost 150 % more than the log"),
+        (0.0, 2, ""),
+        (0.0, 1, "only 1 of 4 models repeat the log"),
+    ],
+)
+def test_models_that_do_not_repeat_the_log(off: float, repeats: int, said: str) -> None:
+    model = slider_model(*[lambda gains: (gains, 0.0)] * 4)
+    told = tuple(member < repeats for member in range(4))
+    found = list(trust._repetition(replace(model, repetition=repetition(off, told))))
+    assert [said in one.message for one in found] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("repeated", "enough"),
+    [
+        (repetition(0.2, (True,)), True),
+        (repetition(0.3, (True,)), False),
+        (repetition(0.6, (True,), "-2*place", 0.31), True),  # in closed loop, and within two standard errors
+        (repetition(0.6, (True,), "-2*place", 0.29), False),
+        (repetition(0.6, (True,), "", 0.31), False),  # no law held the plant
+        (repetition(-0.6, (True,), "-2*place", 0.31), True),
+    ],
+)
+def test_a_log_that_is_repeated_makes_up_for_a_state_that_cannot_be_predicted(
+    monkeypatch: pytest.MonkeyPatch, repeated: Repetition, enough: bool
+) -> None:
+    monkeypatch.setattr(trust, "compare", lambda *_: errors(0.96))
+    log = slider_log()
+    model = replace(slider_model(lambda gains: (gains, 0.0)), batch=log.fingerprint(), repetition=repeated)
+    found = [one.severity for one in examine_model(SLIDER, log, model) if one.code == "unpredictable"]
+    assert found == (["warning", "warning"] if enough else ["problem", "warning"])
 
 
 def test_linear_predictions_stay_within_the_limit_of_states() -> None:

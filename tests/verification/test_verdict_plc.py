@@ -3,6 +3,7 @@
 import json
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from clearloop.controllers import Controller, from_json
 from clearloop.errors import ClearloopError
 from clearloop.exports import export
+from clearloop.exports.guard import MODES
 from clearloop.verification import Amount, verify
 from clearloop.verification.st import Block
 from tests.controllers.kinds import CARTPOLE, KINDS
@@ -41,10 +43,42 @@ def test_the_text_and_its_bench_are_equal(kind: str, precision: str, tmp_path: P
     )
     assert verdict.equal
     assert verdict.vectors > 100
+    columns = (tmp_path / "vectors.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
+    block = Block((tmp_path / "law.st").read_text(encoding="utf-8"))
+    names = [*(name for name in block.inputs if name != "restart"), *block.outputs]
+    assert [column.replace(".", "_") for column in columns[2:]] == names
     program = bench(tmp_path)
     assert program.value("done")
     assert program.value("equal")
     assert program.value("worst") <= verdict.tolerance
+
+
+@pytest.mark.parametrize("kind", ["lagging equation", "pid"])
+def test_so_are_a_block_with_modes_and_its_bench(kind: str, tmp_path: Path) -> None:
+    controller, rng = KINDS[kind].for_task(CARTPOLE), np.random.default_rng(0)
+    verdict = verify(controller, to="st", folder=tmp_path, rng=rng, name="law", amount=BRIEF, options=MODES)
+    assert verdict.equal
+    assert verdict.guarded > 50
+    assert bench(tmp_path).value("equal")
+    assert "TRUE" in (tmp_path / "law_bench.st").read_text(encoding="utf-8")
+
+
+def test_a_mode_that_fails_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(controller: Controller, **words: Any) -> dict[str, str]:
+        files = export(controller, **words)
+        return {
+            file: text.replace("was_apart := manual", "was_apart := FALSE") for file, text in files.items()
+        }
+
+    monkeypatch.setattr(import_module("clearloop.verification.verdict"), "export", wrong)
+    controller = KINDS["equation"].for_task(CARTPOLE)
+    found = [
+        verify(
+            controller, to="st", folder=tmp_path, rng=np.random.default_rng(0), amount=BRIEF, options=options
+        )
+        for options in ([], ["manual"])
+    ]
+    assert [one.equal for one in found] == [True, False]
 
 
 def test_the_bench_sees_a_wrong_gain(tmp_path: Path) -> None:
@@ -56,8 +90,8 @@ def test_the_bench_sees_a_wrong_gain(tmp_path: Path) -> None:
 
 
 def test_a_wrong_block_is_not_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(controller: Controller, *, to: str, name: str, precision: str) -> dict[str, str]:
-        files = export(controller, to=to, name=name, precision=precision)
+    def wrong(controller: Controller, *, to: str, name: str, precision: str, **more: Any) -> dict[str, str]:
+        files = export(controller, to=to, name=name, precision=precision, **more)
         return {file: text.replace("69.8", "69.80001") for file, text in files.items()}
 
     monkeypatch.setattr(import_module("clearloop.verification.verdict"), "export", wrong)

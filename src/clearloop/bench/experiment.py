@@ -49,13 +49,15 @@ class Work:
     """all settings of the method"""
     budget: int
     """steps of the model that the search may use"""
+    robust: bool = False
+    """whether the search asks for what stands in `[robust]` of the task"""
     number: int = 0
     """the number of the experiment among those with this seed"""
 
     @property
     def of_model(self) -> "Work":
         """The work that prepares the batch and the model for this one."""
-        return replace(self, method="", settings={}, number=0)
+        return replace(self, method="", settings={}, robust=False, number=0)
 
     @property
     def key(self) -> str:
@@ -101,8 +103,9 @@ def experiment(work: Work, parcel: Parcel) -> dict[str, Any]:
         rng=np.random.default_rng([work.seed, 2, work.number]),  # the first is that of `learn --seed`
         budget=work.budget,
         surrogate=surrogate,
+        robust=work.robust,
     )
-    best = result.points[-1]
+    best = result.best_point
     named = {(best.controller.name or work.method) if result.beside else work.method: best}
     named |= {str(point.controller.name): point for point in result.beside}
     return {

@@ -341,7 +341,13 @@ class Bench:
         methods = sorted(self.request.methods, key=lambda method: effort(type(method), budget), reverse=True)
         models = self.models(task)
         return [
-            replace(model, method=method.name, settings=settings_of(method), number=number)
+            replace(
+                model,
+                method=method.name,
+                settings={**settings_of(method), **method.tabled},
+                robust=self.request.robust,
+                number=number,
+            )
             for track in self.tracks
             for method in methods
             for model in models

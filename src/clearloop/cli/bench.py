@@ -12,7 +12,7 @@ import typer
 
 from clearloop.cli.learn import Given, check_given, find_methods
 from clearloop.cli.model import find_batch, find_track
-from clearloop.cli.options import Json, parse_budget
+from clearloop.cli.options import Json, Robust, is_robust, parse_budget
 from clearloop.cli.show import print_bench
 from clearloop.cli.terminal import InterruptedRunError, echo, progress
 from clearloop.errors import ClearloopError, quoted
@@ -84,6 +84,7 @@ def bench(
             metavar="local|dask|dask:ADDRESS",
         ),
     ] = "local",
+    robust: Robust = None,
     as_json: Json = False,
 ) -> None:
     """Compare methods by many experiments each: the paper's table.
@@ -101,7 +102,7 @@ def bench(
             f"the task {quoted(the_task.name)} has no [plant] with equations, which a bench needs to make its"
             " batches: choose another task, or use clearloop learn"
         )
-    given = Given(methods=tuple(method or ()), budget=budget, track=track, seed=seed)
+    given = Given(methods=tuple(method or ()), budget=budget, track=track, seed=seed, robust=robust)
     run = RunDirectory(out)
     begun = resume and run.exists
     if begun:
@@ -111,8 +112,11 @@ def bench(
             echo(f"{run.path}: holds no run to continue, so a new run starts", err=True)
         asked = make_bench(task, given, seeds or 10, "shared" if batch is None else batch)
     with run.held() if begun else run.claimed():
-        if not begun:
-            run.begin(the_task, find_batch(the_task, [], asked.request.seed), asked.to_dict())
+        make = partial(find_batch, the_task, [], asked.request.seed)
+        if begun:
+            run.batch(the_task, make)
+        else:
+            run.begin(the_task, make(), asked.to_dict())
         course, description = Course(asked, the_task, Store(run)), run.describe()
         tabled = description["status"] == "finished" and description["asked"]["seeds"] == asked.seeds
         if not tabled or course.done < course.total:
@@ -139,6 +143,7 @@ def make_bench(task: str, given: Given, seeds: int, batch: str) -> "Bench":
         budget=parse_budget("standard" if given.budget is None else given.budget),
         track=track if track == "both" else find_track(track).name,
         seed=given.seed or 0,
+        robust=is_robust(given.robust, track),
     )
     return Bench(request=request, seeds=seeds, fresh=batch == "fresh")
 

@@ -12,7 +12,8 @@ from clearloop.numbers import careful_percent
 
 if TYPE_CHECKING:
     from clearloop.data import Batch
-    from clearloop.explanation import Account
+    from clearloop.diagnosis.margins import LoggedMargins
+    from clearloop.explanation import Account, Explanation
     from clearloop.methods.plant_answers import Answer
     from clearloop.task import Task
 
@@ -111,7 +112,9 @@ def _check_format(out: Path) -> None:
 
 @data.command("check")
 def check_log(
-    file: Annotated[str, typer.Argument(help="A log: .csv, .parquet, .xlsx or minari:NAME.", metavar="FILE")],
+    file: Annotated[
+        str, typer.Argument(help="A log: .csv, .parquet, .xlsx, .npz or minari:NAME.", metavar="FILE")
+    ],
     task: TaskName,
     as_json: Json = False,
 ) -> None:
@@ -156,9 +159,10 @@ def explain_log(
     batch = Batch.load(file, the_task)
     found = find_out(the_task, batch)
     answers, why = _plant_answers(the_task, batch)
+    margins = _margins(the_task, batch, found) if answers else None
     if as_json:
         plant = {"answers": [answer.to_dict() for answer in answers], "why": why}
-        print_json(found.to_dict() | {"plant": plant})
+        print_json(found.to_dict() | {"plant": plant, "margins": margins and margins.to_dict()})
     else:
         for account in found.accounts:
             _say_account(account)
@@ -167,6 +171,12 @@ def explain_log(
         )
         for answer in answers:
             say(f"    {answer.words}")
+        if margins is not None:
+            from clearloop.diagnosis.margins import margin_words
+
+            say("The margins of the law, by that model:")
+            for words in margin_words(margins):
+                say(f"    {words}")
     if out is not None:
         from clearloop.controllers import save
 
@@ -186,6 +196,16 @@ def _plant_answers(task: "Task", batch: "Batch") -> tuple[tuple["Answer", ...], 
         return find_answers(identify(task, batch)), None
     except UnsuitableError as error:
         return (), str(error)
+
+
+def _margins(task: "Task", batch: "Batch", found: "Explanation") -> "LoggedMargins | None":
+    """Return the margins of a PID that made the log, by the linear model."""
+    from clearloop.diagnosis.margins import find_law_margins
+    from clearloop.methods.linear_model import identify
+
+    if not all(account.chosen in ("law", "constant") for account in found.accounts):
+        return None
+    return find_law_margins(found.controller(), identify(task, batch), batch)
 
 
 def _say_account(account: "Account") -> None:

@@ -19,11 +19,12 @@ from clearloop.cli.options import (
 )
 from clearloop.cli.terminal import echo, say
 from clearloop.errors import ClearloopError
-from clearloop.files import whole_file
+from clearloop.files import file_bytes, whole_file
 from clearloop.registry import TARGETS
 
 if TYPE_CHECKING:
     from clearloop.controllers import Controller
+    from clearloop.exports import Files
     from clearloop.verification import Verdict
     from clearloop.verification.vectors import Episode
 
@@ -44,6 +45,16 @@ PrecisionOption = Annotated[
         metavar="double|single",
     ),
 ]
+BlockOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        help="An option of the block in c, st, plcopen or fmu; repeatable: action-deadband, enable, manual, "
+        "rate-limit, tracking; for a PID also anti-windup, deadband, derivative-filter; for fmu also fmi3 "
+        "(FMI 3.0 instead of 2.0), sources-only.",
+        metavar="OPTION",
+    ),
+]
 
 
 def export(
@@ -59,15 +70,23 @@ def export(
         ),
     ] = None,
     precision: PrecisionOption = "double",
-    options: Annotated[
+    options: BlockOptions = None,
+    without: Annotated[
         list[str] | None,
         typer.Option(
-            "--with",
-            help="An option of the language; repeatable. For a PID in st or plcopen: anti-windup, deadband, "
-            "derivative-filter, manual, rate-limit.",
-            metavar="OPTION",
+            "--without",
+            help="What to leave out: guard, the checks of the inputs in c, st, plcopen and fmu.",
+            metavar="PART",
         ),
     ] = None,
+    card: Annotated[
+        Path | None,
+        typer.Option(help="The sign-off sheet; the head of the text gives its hash.", metavar="FILE"),
+    ] = None,
+    date: Annotated[
+        str,
+        typer.Option(help="The day of the export, for its head; none if not given.", metavar="YYYY-MM-DD"),
+    ] = "",
 ) -> None:
     """Write a controller as source code, with its limits.
 
@@ -75,6 +94,7 @@ def export(
     clearloop export examples/published/gprl.json --task cartpole --to c --out gprl.c
     """
     from clearloop.exports import export as translate
+    from clearloop.exports.comments import made_from
     from clearloop.exports.targets import find_target
 
     ending = find_target(to).endings[0]
@@ -83,9 +103,18 @@ def export(
     file = controller_file(controller, run)
     the_controller = read_controller(file, task, run)
     files = translate(
-        the_controller, to=to, name=(out or file).stem, precision=precision, options=options or ()
+        the_controller,
+        to=to,
+        name=(out or file).stem,
+        precision=precision,
+        options=options or (),
+        without=without or (),
+        origin=made_from(file, run, card),
+        date=date,
     )
     if out is None:
+        if not all(isinstance(text, str) for text in files.values()):
+            raise ClearloopError(f"{to} is no text: add --out FILE{ending}")
         for text in files.values():
             typer.echo(text, nl=False)
     else:
@@ -98,15 +127,15 @@ def export(
         )
 
 
-def _write(files: dict[str, str], out: Path) -> str:
+def _write(files: "Files", out: Path) -> str:
     """Write the files, and return their paths for people."""
     main = next(iter(files))
     if len(files) > 1 and out.name != main:  # the source names its header
         raise ClearloopError(f"--out {out}: a header needs a plain name, such as {main}")
     paths = [out.parent / name for name in files] if len(files) > 1 else [out]
-    for path, text in zip(paths, files.values(), strict=True):
+    for path, content in zip(paths, files.values(), strict=True):
         with whole_file(path) as file:
-            file.write(text.encode())
+            file.write(file_bytes(content))
     return ", ".join(map(str, paths))
 
 
@@ -138,17 +167,28 @@ def verify(
         Path | None,
         typer.Option(help="A folder for the export and its test bench.", metavar="FOLDER"),
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="The name of the block; that of the controller's file if not given.", metavar="NAME"
+        ),
+    ] = None,
     precision: PrecisionOption = "double",
+    options: BlockOptions = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Test that the exported code gives the same actions as the controller, on the same test vectors.
 
-    Example: clearloop verify 003 --run runs/demo --to st, or:
+    Give the same --with as for the export: the block is run with its guard, with broken sensors, and with
+    changing modes. The text in --out is the one that 'clearloop export' writes with the same name.
+
+    Example: clearloop verify 003 --run runs/demo --to st --with manual, or:
     clearloop verify examples/published/gprl.json --task cartpole --to c --out gprl
     """
     import numpy as np
 
+    from clearloop.exports.comments import made_from
     from clearloop.verification import verify as compare
 
     file = controller_file(controller, run)
@@ -162,9 +202,11 @@ def verify(
             to=to,
             folder=folder,
             rng=np.random.default_rng(seed),
-            name=file.stem,
+            name=name or file.stem,
             precision=precision,
             log=log,
+            options=options or (),
+            origin=made_from(file, run),
         )
     if as_json:
         print_json({**asdict(verdict), "equal": verdict.equal})
@@ -194,8 +236,13 @@ def _say(verdict: "Verdict", out: Path | None) -> None:
         else "none left out"
     )
     say(f"{verdict.vectors:,} vectors compared, {left}.")
+    if verdict.guarded:
+        modes = " and modes that change" if verdict.options else ""
+        say(f"{verdict.guarded:,} more with the guard, some of them with broken sensors{modes}.")
     word = "equal" if verdict.equal else "NOT equal"
     size = f"largest difference {verdict.difference:.2g} of an action's range"
-    say(f"{verdict.to}, {verdict.precision} precision: {word}; {size}, {verdict.tolerance:g} allowed.")
+    options = f" with {', '.join(verdict.options)}" if verdict.options else ""
+    what = f"{verdict.to}{options}, {verdict.precision} precision"
+    say(f"{what}: {word}; {size}, {verdict.tolerance:g} allowed.")
     if out is not None:
         say(f"Test bench: {out / 'vectors.csv'}")

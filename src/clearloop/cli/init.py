@@ -81,7 +81,9 @@ def _float(text: str) -> float | None:
 
 
 def init(
-    log: Annotated[str, typer.Argument(help="A log: .csv, .parquet, .xlsx or minari:NAME.", metavar="LOG")],
+    log: Annotated[
+        str, typer.Argument(help="A log: .csv, .parquet, .xlsx, .npz or minari:NAME.", metavar="LOG")
+    ],
     state: Annotated[
         list[str] | None, typer.Option(help="A measured column; repeatable.", metavar="COLUMN")
     ] = None,
@@ -153,7 +155,7 @@ def init(
         setpoints=dict(assignment(text, "--setpoint") for text in setpoint or ())
         | {state: value for state, value, _ in goals if value is not None},
         velocities=dict(map(velocity_of, velocity or ())),
-        integrals=integral or (),
+        integrals=integral or None,
         tolerances={state: tolerance for state, _, tolerance in goals},
         limits=dict(map(read_limits, limits or ())),
         time=time,
@@ -343,10 +345,14 @@ def _document(task: "Task") -> dict[str, Any]:
 
 
 def _judgements(task: "Task") -> dict[str, str | None]:
-    """Return reward and failure as formulas, or None if there is no formula."""
+    """Return reward, failure and success as formulas, or None if there is no formula."""
     from clearloop.expression import to_text
 
-    formulas = {"reward": task.reward_expression, "failure": task.failure_condition}
+    formulas = {
+        "reward": task.reward_expression,
+        "failure": task.failure_condition,
+        "success": task.success_condition,
+    }
     return {what: None if formula is None else to_text(formula) for what, formula in formulas.items()}
 
 
@@ -364,3 +370,5 @@ def _lines(task: "Task") -> Iterator[str]:
     yield f"Reward {judgements['reward'] or f'learned from column {task.columns.reward}'}"
     if judgements["failure"]:
         yield f"Failure {judgements['failure']}"
+    if judgements["success"]:
+        yield f"Success {judgements['success']}"

@@ -1,5 +1,6 @@
 """The commands `learn` and `demo` make a run: they start it or continue it, and print what it does."""
 
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,7 +16,18 @@ from clearloop.cli.model import (
     print_reasons,
     searching,
 )
-from clearloop.cli.options import Data, Json, Seed, answer, configure, in_words, parse_budget, print_json
+from clearloop.cli.options import (
+    Data,
+    Json,
+    Robust,
+    Seed,
+    answer,
+    configure,
+    in_words,
+    is_robust,
+    parse_budget,
+    print_json,
+)
 from clearloop.cli.report import make_report
 from clearloop.cli.show import front_document, how_to_resume, print_front
 from clearloop.cli.terminal import InterruptedRunError, echo, say
@@ -124,7 +136,8 @@ def _carry_out(
                 with searching(method.name) as tell:
                     result = run_method(
                         run, method, task, batch, surrogate, budget=request.budget, value=request.value,
-                        seed=request.seed, ledger=ledger, tell=tell, interruption=interruption,
+                        robust=request.robust, stay=request.stay, seed=request.seed, ledger=ledger,
+                        tell=tell, interruption=interruption,
                     )  # fmt: skip
             except UnsuitableError as reason:
                 unsuited[method.name] = reason
@@ -162,7 +175,7 @@ def _surrogate(
 
 def _repeated(run: "RunDirectory", task: "Task", batch: "Batch", surrogate: "Surrogate") -> "Surrogate":
     """Let the model repeat the log in closed loop, and draw how well it does."""
-    from clearloop.figures.replays import draw_replays
+    from clearloop.figures.model import draw_replays
     from clearloop.figures.style import save_figure
     from clearloop.methods.learning import repeat_log
 
@@ -214,6 +227,9 @@ class Given(NamedTuple):
     seed: int | None = None
     settings: tuple[str, ...] = ()
     value: str | None = None
+    forms: tuple[str, ...] = ()
+    robust: str | None = None
+    stay: float | None = None
 
 
 def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Request, Batch]":
@@ -235,6 +251,7 @@ def continue_run(run: "RunDirectory", task: "Task", given: Given) -> "tuple[Requ
         directory.check_version(run, description["versions"])
     directory.check_task(run, description["task"], task)
     check_given(run, request, given)
+    directory.check_settings(run, request.methods, shape(request.methods, given.forms, task))
     batch = _batch(run, task, request, given, description["data"]["fingerprint"])
     ledger = Ledger(run)
     if description["status"] != "finished" and not any(row.phase == "batch" for row in ledger.timing):
@@ -255,9 +272,18 @@ def check_given(run: "RunDirectory", request: "Request", given: Given) -> None:
         directory.check_option(run, "--track", request.track, given.track)
     if given.value is not None:
         directory.check_option(run, "--value", request.value, given.value)
+    if given.robust is not None:
+        asked = is_robust(given.robust, request.track)
+        directory.check_option(run, "--robust", _on(request.robust), _on(asked))
+    if given.stay is not None:
+        directory.check_option(run, "--stay", request.stay, given.stay)
     if given.seed is not None:
         directory.check_option(run, "--seed", request.seed, given.seed)
     directory.check_settings(run, request.methods, configure(request.methods, given.settings))
+
+
+def _on(robust: bool) -> str:
+    return "on" if robust else "off"
 
 
 def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, fingerprint: str) -> "Batch":
@@ -266,16 +292,12 @@ def _batch(run: "RunDirectory", task: "Task", request: "Request", given: Given, 
     from clearloop.runs import directory
 
     if given.data:
-        files = ", ".join(map(str, given.data))
-        directory.check_data(run, fingerprint, manageable(task, Batch.load(given.data, task)), files)
-    copy = run.path / "batch.parquet"
-    if copy.exists():
-        batch = Batch.load(copy, task)
-    else:
-        batch = manageable(task, find_batch(task, [Path(file) for file in request.data], request.seed))
-        batch.save(copy)
-    directory.check_data(run, fingerprint, batch, ", ".join(request.data) or str(copy))
-    return batch
+        names = ", ".join(map(str, given.data))
+        directory.check_data(run, fingerprint, manageable(task, Batch.load(given.data, task)), names)
+    files = [Path(file) for file in request.data]
+    return run.batch(
+        task, lambda: manageable(task, find_batch(task, files, request.seed)), ", ".join(request.data)
+    )
 
 
 def learn_command(
@@ -332,6 +354,25 @@ def learn_command(
             "--set", help="A setting of a method, such as fpsrl.rules=2,4; repeatable.", metavar="NAME=VALUE"
         ),
     ] = None,
+    form: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What equations must look like: {…} is searched, k1 is tuned, as in k1*x + tanh({…}). "
+            "With several actions ACTION=TEMPLATE; repeatable (docs/methods.md).",
+            metavar="TEMPLATE",
+        ),
+    ] = None,
+    robust: Robust = None,
+    stay: Annotated[
+        float | None,
+        typer.Option(
+            help="How near to the log controllers must stay: 1 is the log, 0 does not ask.",
+            min=0.0,
+            max=1.0,
+            metavar="0…1",
+            show_default="0",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Learn controllers that a person can read, from a log: a front from the simplest to the best.
@@ -342,7 +383,10 @@ def learn_command(
     from clearloop.task import Task
 
     the_task = Task.load(task)
-    given = Given(tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()), value)
+    given = Given(
+        tuple(data or ()), tuple(method or ()), budget, track, seed, tuple(settings or ()), value,
+        tuple(form or ()), robust, stay,
+    )  # fmt: skip
     run = RunDirectory(out or Path("runs") / file_name(the_task.name))
     if resume and run.exists:
         with run.held():
@@ -351,7 +395,9 @@ def learn_command(
     else:
         if resume:
             echo(f"{run.path}: holds no run to continue, so a new run starts", err=True)
-        start(run, make_request("learn", task, given), the_task, err=as_json, force=force)
+        request = make_request("learn", task, given)
+        request = replace(request, methods=shape(request.methods, given.forms, the_task))
+        start(run, request, the_task, err=as_json, force=force)
     if as_json:
         print_json(front_document(run))
     else:
@@ -373,6 +419,8 @@ def make_request(command: str, task: str, given: Given) -> "Request":
         budget=parse_budget("standard" if given.budget is None else given.budget),
         track=track,
         seed=given.seed or 0,
+        robust=is_robust(given.robust, track),
+        stay=given.stay or 0.0,
     )
 
 
@@ -406,6 +454,39 @@ def start(
         run.begin(task, batch, request.to_dict(), **({"doubts": doubts} if doubts else {}))
         Ledger(run).took("batch", perf_counter() - begun)
         carry_out_request(run, request, task, batch, err=err, force=force)
+
+
+def shape(methods: "tuple[Method, ...]", forms: tuple[str, ...], task: "Task") -> "tuple[Method, ...]":
+    """Give the templates of `--form` to the method that searches equations.
+
+    Args:
+        methods: The methods.
+        forms: The templates, each with the name of its action before it if the task has several.
+        task: The task.
+
+    Raises:
+        ClearloopError: A text is no template of an action, or no method searches equations.
+    """
+    from clearloop.methods.gprl import GPRL, read_form
+    from clearloop.search.gp.templates import split_form
+
+    found: dict[str, str] = {}
+    for text in forms:
+        action, template = split_form(text)
+        if not action and len(task.actions) > 1:
+            names = ", ".join(task.actions)
+            raise ClearloopError(f"--form {text}: write ACTION=TEMPLATE, because the task has {names}")
+        action = action or task.action_names[0]
+        if action in found:
+            raise ClearloopError(f"--form {text}: {action} has a template already: write one for each action")
+        found[action] = template
+    try:
+        read_form(found, task)
+    except ClearloopError as error:
+        raise ClearloopError(f"--{error}") from error
+    if found and not any(isinstance(method, GPRL) for method in methods):
+        raise ClearloopError("--form: only gprl searches equations: add --method gprl, or leave --form out")
+    return tuple(replace(one, form=found) if found and isinstance(one, GPRL) else one for one in methods)
 
 
 def find_methods(names: tuple[str, ...]) -> "list[Method]":
@@ -450,6 +531,7 @@ def demo(
     budget: Annotated[
         str, typer.Option(help="How long to search.", metavar="quick|standard|full|N")
     ] = "quick",
+    robust: Robust = None,
 ) -> None:
     """Learn readable controllers for the built-in cart-pole from a log, and test them on the plant.
 
@@ -459,7 +541,12 @@ def demo(
     from clearloop.task import Task
 
     task, run = Task.load(TASK), RunDirectory(out)
-    start(run, make_request("demo", TASK, Given(budget=budget, seed=seed)), task, replacing="demo")
+    start(
+        run,
+        make_request("demo", TASK, Given(budget=budget, seed=seed, robust=robust)),
+        task,
+        replacing="demo",
+    )
     print_front(run)
     for name, what in (
         ("model.png", "how far to trust the model"),

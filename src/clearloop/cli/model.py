@@ -99,10 +99,10 @@ def manageable(task: "Task", batch: "Batch") -> "Batch":
     """Choose what to learn from: the batch itself, or pieces of a very long one, to save memory and time."""
     from clearloop.data import Batch
 
-    pieces = batch.thinned(MOST_TRANSITIONS, max(PIECE, 5 * task.horizon))
+    pieces = batch.thinned(MOST_TRANSITIONS, max(PIECE, 5 * task.horizon), whole=task.starts_with_episodes)
     if pieces is batch:
         return batch
-    what = f"{len(pieces):,} of its {len(batch):,} transitions, in evenly spaced pieces"
+    what = f"{len(pieces):,} of its {len(batch):,} transitions, in evenly spaced parts"
     say(f"The log is long; the model is learned from {what}.", err=True)
     return Batch.from_frame(pieces.to_frame(), task)  # as --resume reads it: states are derived in each piece
 

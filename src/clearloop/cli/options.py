@@ -32,6 +32,15 @@ Data = Annotated[
         "--data", help="A log; repeatable. If not given, the task's plant makes one.", metavar="FILE"
     ),
 ]
+Robust = Annotated[
+    str | None,
+    typer.Option(
+        "--robust",
+        help="on: the pick keeps the margins that the task asks for. off: as in the paper.",
+        metavar="on|off",
+        show_default="on",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0, metavar="N")]
 On = Annotated[
@@ -151,6 +160,23 @@ def controller_file(name: str, run: Path | None) -> Path:
     numbers = sorted(one.stem for one in (run / "controllers").glob("*.json"))
     hint = f"this run has {', '.join(numbers)}" if numbers else "this run has none"
     raise ClearloopError(f"{name}: no controller file, and no controller of {run}; {hint}")
+
+
+def is_robust(word: str | None, track: str) -> bool:
+    """Return what `--robust` says; the published track is never robust.
+
+    Args:
+        word: The word that the user gave, or None.
+        track: The word of `--track`.
+    """
+    if word not in (None, "on", "off"):
+        raise ClearloopError(f"--robust {word}: expected on or off")
+    if word == "on" and track == "published":
+        raise ClearloopError(
+            "--robust on: --track published does as the paper does, which does not ask for margins: leave "
+            "one of the two out"
+        )
+    return word != "off" and track != "published"
 
 
 def print_json(document: Any) -> None:

@@ -15,8 +15,10 @@ from typer.main import get_command
 import clearloop
 from clearloop.cli.bench import bench
 from clearloop.cli.data import data
+from clearloop.cli.doctor import doctor
 from clearloop.cli.evaluate import evaluate_command, simulate_command
 from clearloop.cli.export import export, verify
+from clearloop.cli.field import pack, shadow
 from clearloop.cli.init import init, tasks
 from clearloop.cli.learn import demo, learn_command
 from clearloop.cli.model import model
@@ -26,6 +28,7 @@ from clearloop.cli.report import card, report
 from clearloop.cli.show import show
 from clearloop.cli.studio import studio
 from clearloop.cli.terminal import InterruptedRunError, echo, visible
+from clearloop.cli.tune import tune_command
 from clearloop.errors import ClearloopError, ClearloopWarning
 from clearloop.kernels import when_compiling
 
@@ -39,7 +42,6 @@ _usual_warning = warnings.formatwarning
 app = Commands(
     help="Turn the log of a plant into controllers that a person can read, check and sign.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     epilog="Start with: clearloop demo",
@@ -72,11 +74,15 @@ app.command()(show)
 app.command()(report)
 app.command()(card)
 app.command("refine")(refine_command)
+app.command("tune")(tune_command)
 app.command("evaluate")(evaluate_command)
 app.command("simulate")(simulate_command)
 app.command()(export)
 app.command()(verify)
+app.command()(pack)
+app.command()(shadow)
 app.command()(studio)
+app.command()(doctor)
 
 
 def _program() -> Any:

@@ -5,6 +5,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,16 +17,19 @@ from clearloop.cli.options import Json, Run, controller_file, print_json
 from clearloop.cli.terminal import echo, print_table, say, visible, wrapped
 from clearloop.errors import ClearloopError, quoted
 from clearloop.numbers import counted, format_penalty, percent, shorten_numbers
-from clearloop.pages.sentences import beware, compared, headline, kept, planned, promised
+from clearloop.pages.sentences import beware, compared, headline, kept, planned, promised, robustness
 
 if TYPE_CHECKING:
     from clearloop.bench.table import Row
-    from clearloop.runs import Front, RunDirectory
+    from clearloop.runs import Entry, Front, RunDirectory
 
 
 # The front of a run, for people and as JSON.
 
+_WIDEST = ("no.", "complexity", "promised", "on plant", "failures", "phase")
+_ANY_PHASE = 180.0  # degrees
 _NARROWEST = 24  # columns for a formula beside its figures
+_MOST_LINES = 2  # of a formula beside its figures; all formulas stand below them if one is longer
 
 
 def read_front(run: "RunDirectory") -> "tuple[Front, dict[str, Any]]":
@@ -84,13 +88,23 @@ def front_document(run: "RunDirectory") -> dict[str, Any]:
         "left_out": description.get("left_out", {}),
         "log": asdict(before),
         "trust": [asdict(row) | {"warnings": row.warnings} for row in rows],
-        "front": [asdict(entry) for entry in front.entries],
+        "front": [_finite(asdict(entry)) for entry in front.entries],
         "published": [asdict(known) for known in front.published],
     }
 
 
-def print_front(run: "RunDirectory") -> None:
-    """Print the front of a finished run for people."""
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without infinite margins, which JSON cannot say: null."""
+    return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in row.items()}
+
+
+def print_front(run: "RunDirectory", *, every: bool = False) -> None:
+    """Print the front of a finished run for people.
+
+    Args:
+        run: The run.
+        every: Whether to list controllers that are not fit to be picked, too.
+    """
     from clearloop.runs import read_trust
 
     front, description = read_front(run)
@@ -100,12 +114,14 @@ def print_front(run: "RunDirectory") -> None:
         said = f"FORCED     this data cannot support a controller: {doubt['message']}"
         typer.secho(visible(said), fg="red")
     echo()
-    _print_table(front, description["task"]["actions"])
+    _print_table(front, description["task"]["actions"], every=every)
     echo()
     known = [f"{row.title} {format_penalty(row.penalty_system)}" for row in front.published if row.in_paper]
     if known:
         say(f"Published  {', '.join(known)} on the plant", indent=" " * 11)
     pick = description["pick"]
+    if words := robustness(front):
+        say(f"Robust     {words}", indent=" " * 11)
     say(f"Pick       {pick['controller']}, {pick['reason']}", indent=" " * 11)
     if front.entries[front.pick].penalty_system is not None:
         say(f"Promise    {kept(front)}", indent=" " * 11)
@@ -123,32 +139,61 @@ def print_front(run: "RunDirectory") -> None:
     echo(f"In words   clearloop show {run.path / 'controllers' / pick['controller']}.json")
 
 
-def _print_table(front: "Front", actions: dict[str, Any]) -> None:
+def _print_table(front: "Front", actions: dict[str, Any], *, every: bool) -> None:
     tested = front.entries[0].penalty_system is not None
-    titles = ["no.", "complexity", "promised", *(["on plant", "failures"] if tested else []), _title(actions)]
-    _print_row(titles, "")
-    methods = list(dict.fromkeys(entry.method for entry in front.entries))
-    for i, entry in enumerate(front.entries):
-        if len(methods) > 1 and (i == 0 or front.entries[i - 1].method != entry.method):
+    known = any(entry.robust is not None for entry in front.entries)
+    titles = ["no.", "complexity", "promised", *(["on plant", "failures"] if tested else [])]
+    titles += [*(["phase"] if known else []), _title(actions)]
+    heading, width = _figures(titles[:-1]), shutil.get_terminal_size().columns
+    shown = [entry for i, entry in enumerate(front.entries) if every or i in front.shown]
+    longest = max((len(rule) for entry in shown for rule in _rules(entry)), default=0)
+    beside = width - len(heading) >= max(_NARROWEST, longest / _MOST_LINES)
+    echo(
+        heading + titles[-1]
+        if len(heading + titles[-1]) <= width
+        else f"{heading.rstrip()}\n     {titles[-1]}"
+    )
+    above = shown[0].method if len({entry.method for entry in front.entries}) == 1 else ""
+    for entry in shown:
+        if above != entry.method:
             echo(entry.method)
+        above = entry.method
         figures = [entry.controller, str(entry.complexity), format_penalty(entry.penalty_model)]
         if entry.penalty_system is not None and entry.failures_system is not None:
             figures += [format_penalty(entry.penalty_system), percent(entry.failures_system)]
-        _print_row([*figures, shorten_numbers(entry.formula)], "  <-\0pick" if i == front.pick else "")
+        if known:
+            figures.append(_phase(entry))
+        _print_row(_figures(figures), _rules(entry), beside, picked=entry is front.entries[front.pick])
+    if left := len(front.entries) - len(shown):
+        echo(f"     and {counted(left, 'controller')} without the margins: clearloop show … --all")
 
 
-def _print_row(cells: list[str], mark: str) -> None:
-    """Print figures and a formula beside them, or below them if there is no room."""
-    widths = (3, 10, 8, 8, 8)
-    figures = "  ".join(cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=False)) + "  "
-    width = shutil.get_terminal_size().columns
-    room = width - len(figures)
-    beside = room >= _NARROWEST
-    parts = (cells[-1] + mark).split("; ")  # rules, or the formulas of several actions
-    first, *rest = [line for part in parts for line in wrapped(part, room if beside else width - 5, "  ")]
+def _phase(entry: "Entry") -> str:
+    """Return the phase margin in short: `-` if it is unknown, `any` if every phase is borne."""
+    if entry.phase_margin is None:
+        return "-"
+    return f"{entry.phase_margin:.0f}°" if entry.phase_margin <= _ANY_PHASE else "any"
+
+
+def _figures(cells: list[str]) -> str:
+    widths = [len(cell) for cell in _WIDEST]
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=False)) + "  "
+
+
+def _rules(entry: "Entry") -> list[str]:
+    """Return the rules of a controller, or the formulas of its actions; most have one."""
+    return shorten_numbers(entry.formula).split("; ")
+
+
+def _print_row(figures: str, rules: list[str], beside: bool, *, picked: bool) -> None:
+    """Print figures, and what a controller says beside or below them."""
     indent = " " * (len(figures) if beside else 5)
-    echo(figures + first if beside else figures.rstrip() + "\n" + indent + first)
-    for line in rest:
+    mark = "  <-\0pick" if picked else ""
+    *rest, last = rules
+    room = shutil.get_terminal_size().columns - len(indent)
+    lines = [line for rule in (*rest, last + mark * beside) for line in wrapped(rule, room, "  ")]
+    echo(figures + lines.pop(0) if beside else figures.rstrip() + mark.replace("\0", " "))
+    for line in lines:
         echo(indent + line)
 
 
@@ -223,6 +268,9 @@ def show(
             metavar="TASK",
         ),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List controllers without the margins that were asked for, too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the front of a run, the table of a bench, or one controller in words.
@@ -237,7 +285,7 @@ def show(
         if directory.describe()["asked"].get("command") == "bench":
             print_bench(directory, as_json)
         else:
-            print_json(front_document(directory)) if as_json else print_front(directory)
+            print_json(front_document(directory)) if as_json else print_front(directory, every=every)
     else:
         _show_controller(what, task, run, as_json)
 

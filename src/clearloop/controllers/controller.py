@@ -10,7 +10,7 @@ from pydantic import Field, Strict, model_validator
 
 from clearloop.controllers.memory import Derivation, Memory
 from clearloop.controllers.routine import Scope
-from clearloop.controllers.views import DrawnRule, FeedbackLoop, Note, Part, Summand
+from clearloop.controllers.views import DrawnRule, FeedbackLoop, Note, Part, Recursion, Summand
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import (
     Expression,
@@ -25,15 +25,18 @@ from clearloop.expression import (
 from clearloop.expression.nodes import READ_LIMIT
 from clearloop.expression.pieces import Pieces, aligned
 from clearloop.programs import Features
+from clearloop.showing import Shown
 from clearloop.task import Task
 from clearloop.task.tables import (
     MOST_STEPS_BACK,
     Action,
+    Check,
     Formula,
     Limits,
     Positive,
     Table,
     expecting,
+    largest_change,
     to_level,
     whole,
 )
@@ -184,7 +187,7 @@ Coefficient = Annotated[
 ]
 
 
-class Controller(Table):
+class Controller(Shown, Table):
     """A controller as its file describes it. A subclass is a kind of controller; `kinds.py` lists them.
 
     A kind defines how actions follow from observations. Everything that the rest of the package asks of a
@@ -200,6 +203,10 @@ class Controller(Table):
         follows: States whose setpoint comes with every observation, with the name of its column in the log.
         limits: The lower and upper limit of each action.
         steps: For actions that take only some values, the distance between these, from the lower limit on.
+        rates: The most that an action may change in a second.
+        starts: The value of an action before the start of an episode; 0 where it is not named.
+        safe: What a guard gives for an action when inputs have been invalid for too long.
+        checks: What a guard takes for a valid value of a state: range, gradient, frozen.
         derived: The formulas of states that the controller computes itself where an observation lacks them.
         units: The units of states and actions.
         dt: The time between two steps, in seconds.
@@ -213,6 +220,10 @@ class Controller(Table):
     follows: dict[str, Line] = Field({})
     limits: dict[str, Limits] = Field({})
     steps: dict[str, Positive] = Field({})
+    rates: dict[str, Positive] = Field({})
+    starts: dict[str, Coefficient] = Field({})
+    safe: dict[str, Coefficient] = Field({})
+    checks: dict[str, Check] = Field({})
     derived: dict[str, Formula] = Field({})
     units: dict[str, Unit] = Field({})
     dt: Positive | None = None
@@ -279,7 +290,28 @@ class Controller(Table):
 
     def reset(self) -> Memory:
         """Return the memory of a new episode."""
-        return Memory(self.depth, self.actions)
+        return Memory(self.depth, self.actions, self.starts)
+
+    @property
+    def endless(self) -> bool:
+        """Whether it keeps something from the start of an episode on, such as an integral."""
+        return False
+
+    def recursions(
+        self,
+        values: Mapping[str, float],  # noqa: ARG002
+        aims: Mapping[str, float],  # noqa: ARG002
+    ) -> dict[str, tuple[Recursion, float | None]]:
+        """Return exact linear laws of its actions about a steady state, for kinds that have them.
+
+        Args:
+            values: The steady state, by the names of the states.
+            aims: The setpoints there.
+
+        Returns:
+            For each action its law, and if it integrates, the change that each step at this state would make.
+        """
+        return {}
 
     def numbers(self, features: Features) -> list[float]:  # noqa: ARG002
         """Return the numbers that may differ within a population, in the order of `kernels/policies.py`."""
@@ -334,7 +366,7 @@ class Controller(Table):
     def with_constants(self, change: Callable[[float], float]) -> Self:
         """Return the same controller with each constant changed; names, windows and limits stay."""
         table = self.model_dump(mode="python", by_alias=True)
-        table[self.chosen_in] = _changed(table[self.chosen_in], change)
+        table[self.chosen_in] = changed(table[self.chosen_in], change)
         return self.model_validate(table)
 
     def simpler(self) -> Iterator[tuple[Self, str]]:
@@ -368,6 +400,10 @@ class Controller(Table):
                 raise ClearloopError(
                     f"{place}: '{variable}' is being chosen; read a past value, such as {variable.name}[t-1]"
                 )
+        for place, values in (("safe", self.safe), ("starts", self.starts)):
+            for name, value in values.items():
+                if name in self.limits and not self.limits[name][0] <= value <= self.limits[name][1]:
+                    raise ClearloopError(f"{place}.{name}: {value:g} is outside limits.{name}")
         for name in self.steps:
             if name not in self.limits:
                 raise ClearloopError(f"steps.{name}: give limits.{name}, too: steps begin at the lower limit")
@@ -400,15 +436,35 @@ class Controller(Table):
             memory.derivation = memory.derivation or self._derivation()
             observation = memory.derivation.complete(observation, aims)
         memory.observe(observation, aims)
-        action = {name: self._limited(name, value) for name, value in self.respond(memory).items()}
+        answer = self.respond(memory)
+        action = {name: self._limited(name, value, memory) for name, value in answer.items()}
         memory.acted(action)
         return action
 
     def _derivation(self) -> Derivation:
-        return Derivation({name: read_formula(text) for name, text in self.derived.items()}, self.actions)
+        formulas = {name: read_formula(text) for name, text in self.derived.items()}
+        return Derivation(formulas, self.actions, self.starts)
 
-    def _limited(self, name: str, value: float) -> float:
+    def _limited(self, name: str, value: float, memory: Memory) -> float:
+        if (most := self.change_of(name)) is not None:
+            before = memory.value(name, 1)
+            value = min(max(value, before - most), before + most)
         return self.range_of(name).limited(value) if name in self.limits else value
+
+    def change_of(self, name: str) -> float | None:
+        """Return the most that an action may change in one step; None if its rate is not limited."""
+        if name not in self.rates:
+            return None
+        if self.dt is None:
+            raise ClearloopError(f"rates.{name}: the time between two steps is not known: give --task, or dt")
+        most = largest_change(self.rates[name], self.dt, self.steps.get(name))
+        if not most:
+            raise ClearloopError(f"rates.{name}: this is less than one of its steps in {self.dt:g} s")
+        return most
+
+    def keeps_rate(self, name: str) -> bool:  # noqa: ARG002
+        """Tell whether what `respond` gives for an action keeps its rate already."""
+        return False
 
     def range_of(self, name: str) -> Range:
         """Return the range of an action that has limits."""
@@ -433,6 +489,11 @@ class Controller(Table):
             "setpoint": {**aims, **self.setpoint},
             "limits": {name: (low, high) for name, (low, high, _) in ranges.items()},
             "steps": {name: step for name, (_, _, step) in ranges.items() if step},
+            "rates": {name: min(values) for name, values in self._rates(task).items() if values},
+            "starts": self.starts
+            | {name: action.start for name, action in task.actions.items() if action.start is not None},
+            "safe": {name: ranges[name].limited(value) for name, value in self._safe(task).items()},
+            "checks": {**self._checks_of(task), **self.checks},
             "units": {**units, **self.units},
             "dt": self.dt or task.dt,
             "derived": needed_formulas(task, self._reads(task)),
@@ -444,6 +505,25 @@ class Controller(Table):
         }
         return self.model_copy(update=changes)
 
+    def _safe(self, task: Task) -> dict[str, float]:
+        """Return the safe values of its actions: those of its file, then those of a task."""
+        given = {name: task.actions[name].safe for name in self.actions}
+        return {name: value for name, value in given.items() if value is not None} | self.safe
+
+    def _rates(self, task: Task) -> dict[str, list[float]]:
+        """Return the rates that its file and a task allow for each action."""
+        given = {name: (self.rates.get(name), task.actions[name].rate) for name in self.actions}
+        return {name: [rate for rate in rates if rate is not None] for name, rates in given.items()}
+
+    def _checks_of(self, task: Task) -> dict[str, Check]:
+        """Return what a task takes for valid values of the states that the controller measures."""
+        read = self._reads(task)
+        for name in reversed(task.derived):
+            if name in read:
+                read |= {variable.name for variable in variables(task.derived[name])}
+        checks = {name: state.check for name, state in task.states.items() if name in read}
+        return {name: check for name, check in checks.items() if not check.empty}
+
     def _reads(self, task: Task) -> set[str]:  # noqa: ARG002
         """Return the names of the states and actions that it looks at."""
         return {variable.name for _, variable in self.variables()}
@@ -453,6 +533,10 @@ class Controller(Table):
         check_names(self.chosen_in, self.actions, "an action", task.action_names)
         check_names("limits", self.limits, "an action", task.action_names)
         check_names("steps", self.steps, "an action", task.action_names)
+        check_names("rates", self.rates, "an action", task.action_names)
+        check_names("starts", self.starts, "an action", task.action_names)
+        check_names("safe", self.safe, "an action", task.action_names)
+        check_names("checks", self.checks, "a measured state", [*{*task.state_names} - {*task.derived}])
         check_names("units", self.units, "a state or an action", names)
         check_names("follows", self.follows, "a state with a setpoint", tuple(task.setpoints))
         check_names("setpoint", self.setpoint, "a state with a setpoint", tuple(task.setpoints))
@@ -480,6 +564,10 @@ class Controller(Table):
         for name in self.actions:
             if name in self.limits:
                 yield f"{name} is {self.range_of(name).words(self.unit(name))}."
+            if name in self.rates:
+                yield f"{name} changes by at most {self.rates[name]:g}{self.unit(name)} in a second."
+            if self.starts.get(name):
+                yield f"{name} is {self.starts[name]:g}{self.unit(name)} before the start."
         for name, text in self.derived.items():
             yield f"{name} is computed as {text}."
 
@@ -494,10 +582,10 @@ class Controller(Table):
                 yield f"{name} stands for {name} - setpoint; the setpoint is {quoted(column)} in the log."
 
 
-def _changed(value: Any, change: Callable[[float], float]) -> Any:
+def changed(value: Any, change: Callable[[float], float]) -> Any:
     """Change every float in tables and lists; whole numbers are counts and stay."""
     if isinstance(value, dict):
-        return {key: _changed(item, change) for key, item in value.items()}
+        return {key: changed(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return tuple(_changed(item, change) for item in value)
+        return tuple(changed(item, change) for item in value)
     return change(value) if isinstance(value, float) else value

@@ -11,6 +11,7 @@ from clearloop.expression import Program
 from clearloop.kernels.layout import Policies
 from clearloop.programs import Features
 from clearloop.task import Task
+from clearloop.task.tables import JUMP
 
 
 def encode(
@@ -36,9 +37,11 @@ def encode(
         raise ClearloopError(f"a controller of kind '{first.kind}' cannot be run by the engine")
     features = Features(task.state_names, task.action_names, history)
     sizes = first.sizes(features)
-    shape = (first.kind, sizes, first.limits, first.steps)
-    if any((c.kind, c.sizes(features), c.limits, c.steps) != shape for c in controllers):
-        raise ClearloopError("controllers of one population must have the same kind, shape, limits and steps")
+    shape = (first.kind, sizes, first.limits, first.steps, first.rates)
+    if any((c.kind, c.sizes(features), c.limits, c.steps, c.rates) != shape for c in controllers):
+        raise ClearloopError(
+            "controllers of one population must have the same kind, shape, limits and steps, and rates"
+        )
     if any(c.history > history for c in controllers):
         raise ClearloopError(f"a controller looks further back than the {history} observations that are kept")
     largest = np.finfo(dtype).max
@@ -52,6 +55,9 @@ def encode(
         spans=spans,
         limits=np.array([first.limits[name] for name in task.action_names], dtype),
         counts=np.array([first.range_of(name).parts for name in task.action_names], dtype),
+        rates=np.array(
+            [first.change_of(name) or JUMP for name in task.action_names] if first.rates else [], dtype
+        ),
     )
 
 

@@ -140,7 +140,7 @@ class Planner(Controller):
         return f" ({steps * self.dt:.4g} s)" if self.dt else ""
 
     def reset(self) -> PlannerMemory:
-        return PlannerMemory(self._pilot.history if self._pilot else 1, self.actions)
+        return PlannerMemory(self._pilot.history if self._pilot else 1, self.actions, self.starts)
 
     def respond(self, memory: Memory) -> dict[str, float]:
         if self._pilot is None or not isinstance(memory, PlannerMemory):

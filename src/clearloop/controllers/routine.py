@@ -4,14 +4,14 @@ A routine reads inputs, computes named values one after the other, and stores so
 trees of `clearloop.expression`, whose leaves are numbers and names: `theta` is a local value (an input is
 limited to ±1e12 when it is read), `rho.setpoint` is a setpoint, and `theta[t-3]` is element 3 of the array
 `theta`. An array is either a ring in the memory, in which element k is the value k steps ago, or a local one
-that `Fill` or `Layer` makes.
+that `Fill` or `Layer` makes. A guard may read element 0 of a ring of its law, once the law has run.
 
 In each step, every ring moves on first (element k becomes element k + 1); then the body runs. Before the
 first step all elements of all rings are 0.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from clearloop.expression import OPERATIONS, Call, Expression, Number, Variable, substitute, variables
@@ -26,11 +26,85 @@ class Input:
         variable: A state, such as `theta`, or a setpoint, such as `rho.setpoint`.
         unit: Its unit.
         default: The value of a setpoint until somebody changes it; None: it comes with every observation.
+        words: What it is for, in a comment beside it.
+        low: Its lower limit when it is read.
+        flag: Whether it is true or false. A formula asks a flag with `flag != 0`.
+        role: What a guard uses it for, such as "manual", or "valid theta"; a name may have been taken.
     """
 
     variable: Variable
     unit: str = ""
     default: float | None = None
+    words: str = ""
+    low: float = -READ_LIMIT
+    flag: bool = False
+    role: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A single value that a routine keeps from one step to the next, until `Set` gives it another.
+
+    Attributes:
+        variable: Its name.
+        start: Its value before the first step.
+        size: Its largest magnitude, which the statements keep; None: any finite number.
+        flag: Whether it is true or false.
+        words: What it is, in a comment beside it.
+        restarts: Whether a restart of the block sets it back to its start.
+    """
+
+    variable: Variable
+    start: float = 0.0
+    size: float | None = None
+    flag: bool = False
+    words: str = ""
+    restarts: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """A constant factor of the law that has a name, so that it can be tuned on the target.
+
+    Attributes:
+        variable: Its name.
+        value: The factor that was learned.
+        words: What it is, in a comment beside it.
+    """
+
+    variable: Variable
+    value: float
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tunable(Number):
+    """A constant of a law that gets a name where a target can change it; elsewhere it is a number.
+
+    Attributes:
+        name: The name that it gets.
+        words: What it is, in a comment beside it.
+    """
+
+    name: str = ""
+    words: str = ""
+
+
+class Fixed(Number):
+    """A constant of a law that stays a number on every target, because a guard relies on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integral:
+    """What is known about a ring that integrates a control error.
+
+    Attributes:
+        action: The action that it is added to; None if it reaches the actions on another way.
+        gain: How much the action rises with it.
+    """
+
+    action: Variable | None = None
+    gain: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,17 +116,27 @@ class Ring:
         holds: The value that `Store` puts into element 0.
         depth: The largest k.
         repeat: Whether `Store` puts the value into all elements at the first step; otherwise they stay 0.
+        integral: What it integrates, if it is the integral of a control error.
     """
 
     name: Variable
     holds: Expression
     depth: int
     repeat: bool
+    integral: Integral | None = None
 
 
 @dataclass(frozen=True)
 class Let:
-    """The statement that gives a value a name."""
+    """The statement that gives a value a name; a condition becomes a flag."""
+
+    target: Variable
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Set:
+    """The statement that gives a state of the routine a new value."""
 
     target: Variable
     value: Expression
@@ -141,7 +225,72 @@ class Output:
     parts: int = 0
 
 
-Statement = Let | Store | Sum | Fill | Mean | Layer | Best | Output
+@dataclass(frozen=True)
+class Correct:
+    """The statement that replaces the latest stored value of a ring, which the next step finds at t-1."""
+
+    ring: Ring
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """The statement that runs a law inside a routine that guards it.
+
+    Where the condition does not hold, the law does not run and its rings stay as they are. When it runs
+    again, it takes the present observation for the past ones, as in a first step.
+
+    Attributes:
+        law: What the law does.
+        when: The condition.
+        actions: The names that its actions get, in the order of its outputs; 0 where it does not run.
+    """
+
+    law: "Routine"
+    when: Expression
+    actions: tuple[Variable, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The statement that gives the caller a whole number, such as a status.
+
+    Attributes:
+        target: Its name.
+        value: The number.
+        words: What it means, in a comment.
+    """
+
+    target: Variable
+    value: Expression
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Status:
+    """The statement that gives the caller a word of bits.
+
+    Attributes:
+        target: Its name.
+        bits: For each bit its number (1, 2, 4 …), what it means, and the condition that sets it.
+        words: What the word is, in a comment.
+    """
+
+    target: Variable
+    bits: tuple[tuple[int, str, Expression], ...]
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A comment on the statements that follow."""
+
+    words: str
+
+
+Statement = (
+    Let | Set | Store | Correct | Sum | Fill | Mean | Layer | Best | Output | Act | Report | Status | Remark
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,11 +301,15 @@ class Routine:
         inputs: The states that it reads, then the setpoints.
         rings: The past values that it stores.
         body: The statements of a step.
+        states: The single values that it keeps.
+        gains: The constant factors that have names.
     """
 
     inputs: tuple[Input, ...]
     rings: tuple[Ring, ...]
     body: tuple[Statement, ...]
+    states: tuple[State, ...] = ()
+    gains: tuple[Gain, ...] = ()
 
     @property
     def observed(self) -> tuple[Input, ...]:
@@ -172,6 +325,16 @@ class Routine:
     def outputs(self) -> tuple[Output, ...]:
         """The statements that give the actions."""
         return tuple(one for one in self.body if isinstance(one, Output))
+
+    @property
+    def law(self) -> "Routine":
+        """The law that this routine guards; a routine without a guard is its own law."""
+        return next((one.law for one in self.body if isinstance(one, Act)), self)
+
+    @property
+    def reports(self) -> tuple[Report | Status, ...]:
+        """The statements that give the caller whole numbers."""
+        return tuple(one for one in self.body if isinstance(one, Report | Status))
 
     @property
     def remembers_the_start(self) -> bool:
@@ -191,15 +354,21 @@ def targets(statement: Statement) -> Iterator[Variable]:
             yield from (layer.target for layer in statement.layers)
         case Output(action=action):
             yield action
+        case Act(actions=actions):
+            yield from actions
 
 
 def formulas(statement: Statement) -> Iterator[Expression]:
     """Yield the formulas that a statement evaluates."""
     match statement:
-        case Let(value=value) | Output(value=value):
+        case Let(value=value) | Output(value=value) | Set(value=value):
+            yield value
+        case Correct(value=value) | Report(value=value) | Act(when=value):
             yield value
         case Fill(values=values):
             yield from values
+        case Status(bits=bits):
+            yield from (condition for _, _, condition in bits)
         case Store(ring=ring):
             yield ring.holds
 
@@ -267,10 +436,14 @@ def total(
 
 
 def _negated(tree: Expression) -> Expression:
-    """Return the negated tree; a product with a constant keeps its form: -3*x, not -(3*x)."""
+    """Return the negated tree; a product with a constant keeps its form: -3*x, not -(3*x).
+
+    A constant with a name keeps its value, so that its words stay true.
+    """
     match tree:
-        case Call(arguments=(Number(value=value), other)) if tree.operation.name == "mul":
-            return call("mul", Number(-value), other)
+        case Call(arguments=(Number() as first, other)) if tree.operation.name == "mul":
+            if not isinstance(first, Tunable):
+                return call("mul", replace(first, value=-first.value), other)
     return call("neg", tree)
 
 
@@ -287,6 +460,8 @@ class Lowered(Protocol):
     def follows(self) -> Collection[str]: ...
     @property
     def limits(self) -> Mapping[str, tuple[float, float]]: ...
+    @property
+    def starts(self) -> Mapping[str, float]: ...
     @property
     def units(self) -> Mapping[str, str]: ...
     def variables(self) -> Iterator[tuple[str, Variable]]: ...
@@ -346,14 +521,18 @@ class Scope:
         self.body += before
         return tree
 
-    def value(self, name: str, lag: int | None) -> Variable:
-        """Return the value of a state now or `lag` steps ago, or of an action `lag` steps ago."""
+    def value(self, name: str, lag: int | None) -> Expression:
+        """Return the value of a state now or `lag` steps ago, or of an action `lag` steps ago.
+
+        Rings begin with 0, so that of an action keeps its difference from the value before the start.
+        """
         if name not in {*self.controller.actions, *self.controller.derived}:
             self._input(Variable(name))
         if not lag:
             return Variable(name)
         self._depths[name] = max(lag, self._depths.get(name, 0))
-        return Variable(name, lag=lag)
+        start = self.controller.starts.get(name, 0.0) if name in self.controller.actions else 0.0
+        return difference(Variable(name, lag=lag), -start)
 
     def aim(self, name: str) -> Expression:
         """Return the setpoint of a state, or 0 if it has none."""
@@ -363,9 +542,9 @@ class Scope:
         return Variable(name, "setpoint")
 
     def error(self, name: str, lag: int | None, *, limit: bool) -> Expression:
-        """Return value − setpoint under a name of its own; `limit` limits it to ±1e12."""
+        """Return value − setpoint under a name of its own, or an action; `limit` limits it to ±1e12."""
         value, aim = self.value(name, lag), self.aim(name)
-        if isinstance(aim, Number):
+        if isinstance(aim, Number) or name in self.controller.actions:
             return value
         key = name, lag or 0, limit
         if key not in self._errors:
@@ -392,7 +571,8 @@ class Scope:
             return Ring(name=Variable(name), holds=Variable(name), depth=depth, repeat=True)
         limits = self.controller.limits.get(name, (-float("inf"), float("inf")))
         small = limits[0] >= -READ_LIMIT and limits[1] <= READ_LIMIT
-        holds = Variable(name) if small else limited(Variable(name))
+        holds: Expression = Variable(name) if small else limited(Variable(name))
+        holds = difference(holds, self.controller.starts.get(name, 0.0))
         return Ring(name=Variable(name), holds=holds, depth=depth, repeat=False)
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from clearloop.arrays import Floats
 from clearloop.controllers.memory import Memory
 from clearloop.expression import Variable
 from clearloop.expression.summands import Choice, Term
@@ -38,7 +39,7 @@ class Summand(NamedTuple):
 class FeedbackLoop(NamedTuple):
     """A loop kp e + ki Σe + kd Δe on e = setpoint − state, with gains per step in the action's unit.
 
-    The sum has the last `window` errors, the present one included.
+    The sum has the last `window` errors, the present one included; 0: all since the start.
     """
 
     action: str
@@ -47,6 +48,15 @@ class FeedbackLoop(NamedTuple):
     ki: float
     kd: float
     window: int
+
+
+class Recursion(NamedTuple):
+    """A linear law u[t] = Σₖ gains[name][k] name[t−k] − Σ_{k≥1} past[k] u[t−k], for small deviations."""
+
+    past: Floats
+    """[n] the denominator, whose first number is 1"""
+    gains: dict[str, Floats]
+    """the numerator of each state"""
 
 
 class DrawnRule(NamedTuple):

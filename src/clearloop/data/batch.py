@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import warnings
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.arrays import Flags, Floats, Ints
+from clearloop.data.archives import read_archive
 from clearloop.data.csv import read_csv
 from clearloop.data.log import (
     Log,
@@ -22,6 +22,7 @@ from clearloop.data.log import (
     first_rows,
     last_rows,
     make_transitions,
+    name_columns,
     number_runs,
     pieces,
     read_log,
@@ -29,10 +30,13 @@ from clearloop.data.log import (
     split_rows,
     summarize,
 )
+from clearloop.data.parquet import check_parquet
 from clearloop.data.resampling import in_unit, resample
-from clearloop.data.sizes import check_cells, check_file, check_workbook
+from clearloop.data.sizes import check_cells, check_file
+from clearloop.data.workbooks import check_workbook
 from clearloop.errors import ClearloopError, quoted
 from clearloop.files import whole_file
+from clearloop.showing import Shown
 from clearloop.task import Columns, Task
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ ARRAYS = ("states", "actions", "episodes", "terminal", "rewards", "times", "setp
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch:
+class Batch(Shown):
     """Logged transitions: rows in time order, those of an episode together.
 
     A transition is a step from a row to the next one of the same episode; `len(batch)` counts them.
@@ -134,7 +138,10 @@ class Batch:
         Raises:
             ClearloopError: The log has a problem that forbids learning from it.
         """
-        log = prepare_log(task, frame)
+        try:
+            log = prepare_log(task, frame)
+        except ClearloopError as error:
+            raise ClearloopError(f"{source}: {error}") from error
         if log.problems:
             more = f" (and {len(log.problems) - 1} more)" if len(log.problems) > 1 else ""
             raise ClearloopError(f"{source}: {log.problems[0].message}{more}")
@@ -151,10 +158,15 @@ class Batch:
         parts["episodes"] = np.concatenate([batch.episodes + first[i] for i, batch in enumerate(batches)])
         return cls(batches[0].columns, **parts)
 
-    def transitions(self, history: int = 1) -> Transitions:
-        """Return all steps, each with the states and actions of its last `history` rows."""
+    def transitions(self, history: int = 1, before: Floats | None = None) -> Transitions:
+        """Return all steps, each with the states and actions of its last `history` rows.
+
+        Args:
+            history: The number of rows, the present one included.
+            before: [A] the actions before an episode's start; None: 0.
+        """
         arrays = self.states, self.actions, self.rewards, self.terminal, self.episodes
-        return make_transitions(*arrays, history)
+        return make_transitions(*arrays, history, before)
 
     def split(self, share: float, rng: np.random.Generator) -> tuple[Self, Self]:
         """Split the batch into a part to train on and a part to hold out, by whole episodes.
@@ -168,15 +180,20 @@ class Batch:
         train, held_out = split_rows(self.episodes, share, rng)
         return self._select(train), self._select(held_out)
 
-    def thinned(self, most: int, piece: int) -> Self:
+    def thinned(self, most: int, piece: int, *, whole: bool = False) -> Self:
         """Keep evenly spaced pieces of the batch, each as an episode of its own.
 
         Args:
             most: The number of transitions to keep, about; a batch that has no more stays as it is.
             piece: The rows of a piece.
+            whole: Keep whole episodes instead, so that what begins an episode did so in the log.
         """
         if len(self) <= most:
             return self
+        if whole:
+            every = len(self) / most  # of so many episodes, one is kept
+            kept = np.floor(np.arange(self.episode_count) / every)
+            return self._select(np.flatnonzero(np.isin(self.episodes, np.unique(kept, return_index=True)[1])))
         rows, number = pieces(len(self.states), most, piece)
         part = self._select(rows)
         labels = part.episodes * (int(number.max()) + 1) + number
@@ -226,7 +243,8 @@ class Batch:
         return int(self.episodes[-1]) + 1 if len(self.episodes) else 0
 
     def __repr__(self) -> str:
-        return summarize(len(self), self.episode_count, count_failing(self.episodes, self.terminal))
+        terminal = count_failing(self.episodes, self.terminal)
+        return summarize(len(self), self.episode_count, terminal, self.columns.ends)
 
 
 # From a dataframe to a log.
@@ -237,7 +255,7 @@ def prepare_log(task: Task, frame: Any) -> Log:
 
     A log with problems is left as it was read; it lists all of them.
     """
-    log = resample(task, read_log(from_any(frame), task.columns))
+    log = resample(task, read_log(name_columns(from_any(frame), task.columns), task.columns))
     return log if log.problems else _with_derived_states(task, log)
 
 
@@ -259,7 +277,7 @@ def read(path: str | Path) -> "pl.DataFrame":
     """Read a log as it stands, without knowing what its columns mean.
 
     Args:
-        path: A CSV, Parquet or Excel file, told apart by its extension; or `minari:NAME`.
+        path: A CSV, Parquet, Excel or NumPy file, told apart by its extension; or `minari:NAME`.
 
     Raises:
         ClearloopError: The file cannot be read, or is damaged.
@@ -303,8 +321,7 @@ def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
 def _read_parquet(path: Path) -> "pl.DataFrame":
     import polars as pl
 
-    table = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-    check_cells(table.select(pl.len()).collect().item(), len(table.collect_schema()))
+    check_parquet(path)
     return pl.read_parquet(path, glob=False, hive_partitioning=False)
 
 
@@ -316,12 +333,12 @@ def _read_excel(path: Path) -> "pl.DataFrame":
         import fastexcel
     except ImportError as error:
         raise ClearloopError("Excel files need an extra: pip install 'clearloop[excel]'") from error
+    check_workbook(path)
     try:
         if not fastexcel.read_excel(path).sheet_names:
             raise ClearloopError("holds no sheet")
-        check_workbook(path)
         return pl.read_excel(path, infer_schema_length=None)
-    except (fastexcel.FastExcelError, zipfile.BadZipFile) as error:
+    except fastexcel.FastExcelError as error:
         raise ClearloopError(f"is damaged, or is not an Excel file: {first_line(error)}") from error
 
 
@@ -331,6 +348,7 @@ READERS = {
     ".txt": read_csv,
     ".parquet": _read_parquet,
     ".xlsx": _read_excel,
+    ".npz": read_archive,
 }
 
 

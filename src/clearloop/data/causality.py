@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from clearloop.arrays import Floats, Ints
+from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.findings import Finding
 from clearloop.data.log import Log
 from clearloop.numbers import counted, rough_percent
@@ -14,8 +14,33 @@ from clearloop.task import Task
 
 # The log as signals in time: scaled columns, and how far back each row can look without a break.
 
-_MOST_ROWS = 12_000  # more would not change the answers
+_MOST_ROWS = 12_000  # more would change few answers
+_LARGE = 100_000  # rows in which an effect is looked for that fewer do not show
 _BLOCK = 2_000  # rows in a piece, where there are more
+
+
+class Rows(Protocol):
+    """Rows of a log as a `Batch` holds them."""
+
+    @property
+    def states(self) -> Floats:
+        """[n, S]"""
+
+    @property
+    def actions(self) -> Floats:
+        """[n, A]"""
+
+    @property
+    def setpoints(self) -> Floats | None:
+        """[n, P]"""
+
+    @property
+    def episodes(self) -> Ints:
+        """[n]"""
+
+    @property
+    def terminal(self) -> Flags:
+        """[n]"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +57,9 @@ class StandardisedLog:
     """[n] the number of rows before this one in the same unbroken stretch; -1 if the row is not known"""
 
     @classmethod
-    def of(cls, log: Log) -> "StandardisedLog":
-        """Choose and scale the rows of a log."""
-        chosen = _pieces(len(log.states))
+    def of(cls, log: Log | Rows, most: int = _MOST_ROWS) -> "StandardisedLog":
+        """Choose and scale the rows of a log, about `most` of them."""
+        chosen = _pieces(len(log.states), most)
         states, actions, setpoints = (array[chosen] for array in (log.states, log.actions, _setpoints(log)))
         episodes, terminal = log.episodes[chosen], log.terminal[chosen]
         acted = np.asarray(np.isfinite(actions).all(axis=1))
@@ -81,14 +106,14 @@ def lagged(values: Floats, rows: Ints, lags: range) -> Floats:
     return np.concatenate([values[rows - lag] for lag in lags] or [np.zeros((len(rows), 0))], axis=1)
 
 
-def _setpoints(log: Log) -> Floats:
+def _setpoints(log: Log | Rows) -> Floats:
     return np.zeros((len(log.states), 0)) if log.setpoints is None else log.setpoints
 
 
-def _pieces(rows: int) -> Ints:
-    if rows <= _MOST_ROWS:
+def _pieces(rows: int, most: int) -> Ints:
+    if rows <= most:
         return np.arange(rows)
-    begins = np.linspace(0, rows - _BLOCK, _MOST_ROWS // _BLOCK).astype(np.int64)
+    begins = np.linspace(0, rows - _BLOCK, most // _BLOCK).astype(np.int64)
     return np.unique(begins[:, None] + np.arange(_BLOCK))
 
 
@@ -271,14 +296,17 @@ HIDDEN = 0.05  # share of a state's change that may depend on actions before the
 AS_GOOD = 0.95  # of the share that the best lag explains
 
 
-def check_causality(task: Task, course: StandardisedLog, doubtful: Set[str]) -> Iterator[Finding]:
+def check_causality(
+    task: Task, log: Log | Rows, course: StandardisedLog, doubtful: Set[str]
+) -> Iterator[Finding]:
     """Check that rows follow from rows and that actions act, and find how much history is needed.
 
     Nothing is said about logs that are too short to tell.
 
     Args:
         task: What is to be controlled.
-        course: The log.
+        log: The log.
+        course: The same log, standardised.
         doubtful: Actions that other checks have refused, and that are left out here.
     """
     sight = Sight(course, task)
@@ -292,7 +320,7 @@ def check_causality(task: Task, course: StandardisedLog, doubtful: Set[str]) -> 
     yield from _memory(sight, task)
     for i, name in enumerate(task.action_names):
         if name not in doubtful and np.any(course.actions[:, i]):
-            yield from _action(sight, task, i, name)
+            yield from _action(sight, log, task, i, name)
 
 
 class Sight:
@@ -302,6 +330,9 @@ class Sight:
         self.course, self.task = course, task
         self.measured = [task.state_names.index(name) for name in task.predicted]
         """the indices of the states that a model must predict"""
+        self.given = [task.state_names.index(name) for name in task.state_names if name not in task.derived]
+        """the indices of the states that are not computed: a sum or a difference tells nothing new about the
+        plant, but with them a controller's action follows from the states of its own row"""
         n_states, n_actions = course.states.shape[1], course.actions.shape[1]
         self.back = max(task.history, LOOKED_BACK)
         room = len(course) // (12 * (n_actions + 1)) - self.back * n_states
@@ -310,7 +341,8 @@ class Sight:
         self.deep = max(self.back, self.delays)
         self.changes = (course.states - np.roll(course.states, 1, axis=0))[:, self.measured]
         """[n, measured] changes since the row before; meaningless in the first row of a stretch"""
-        pairs = [course.states[:, [j]] * course.states[:, : j + 1] for j in range(min(n_states, 6))]
+        seen = course.states[:, self.given]
+        pairs = [seen[:, [j]] * seen[:, : j + 1] for j in range(min(len(self.given), 6))]
         self.curved = np.concatenate(pairs, axis=1)
         """[n, pairs] products of states, which a linear law leaves out"""
 
@@ -332,7 +364,7 @@ class Sight:
         curved = np.hstack([action * course.states, np.square(action)])
         drivers = [Lags(action, range(1, lags + 1)), Lags(curved, range(1, 2))]
         given = [
-            Lags(course.states, range(1, self.back + 1)),
+            Lags(course.states[:, self.given], range(1, self.back + 1)),
             Lags(self.curved, range(1, 2)),
             Lags(others, range(1, self.delays + 1)),
             Lags(action, range(lags + 1, self.delays + 1)),
@@ -451,11 +483,27 @@ def _memory(sight: Sight, task: Task) -> Iterator[Finding]:
         yield Finding("warning", "short-history", what, {"name": task.predicted[state], "history": rows})
 
 
-def _action(sight: Sight, task: Task, i: int, name: str) -> Iterator[Finding]:
+def has_effect(task: Task, log: Log | Rows, i: int) -> bool:
+    """Tell whether action `i` moves a measured state more than chance; False for a log too short to tell."""
+    sight = Sight(StandardisedLog.of(log), task)
+    whole = sight.effect(i, sight.delays)
+    return bool(whole.share.size) and _acts(sight, log, i, whole)
+
+
+def _acts(sight: Sight, log: Log | Rows, i: int, whole: Influence) -> bool:
+    """Tell whether action `i` acts; what a few rows do not show, all rows of a long log may."""
+    if whole.clear or acts_later(sight.course, i, sight.measured, sight.back):
+        return True
+    if len(sight.course) == len(log.states):
+        return False
+    return acts_later(StandardisedLog.of(log, _LARGE), i, sight.measured, sight.back)
+
+
+def _action(sight: Sight, log: Log | Rows, task: Task, i: int, name: str) -> Iterator[Finding]:
     whole = sight.effect(i, sight.delays)
     if not whole.share.size:
         return
-    acts = whole.clear or acts_later(sight.course, i, sight.measured, sight.back)
+    acts = _acts(sight, log, i, whole)
     if (j := sight.driver(i)) is not None:
         state = task.state_names[j]
         if not acts or (sight.is_set(j) and not sight.moves_another(i, j)):

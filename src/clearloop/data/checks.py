@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.batch import Batch, prepare_log
@@ -266,6 +267,7 @@ FEW_TRANSITIONS, FEWEST_TRANSITIONS = 1_000, 100
 TELLS_NOTHING = {"constant-action", "saturated-action", "determined-action", "few-moves"}
 FOR_EACH_INPUT = 5  # transitions at least, for each number that a model sees
 FEW_FAILURES = 50
+MOST_CLASSES = 10  # if there are more distinct rewards, they are learned as a value
 
 
 def check(task: Task, data: Any) -> Report:
@@ -283,7 +285,11 @@ def check(task: Task, data: Any) -> Report:
     """
     if not isinstance(task, Task):
         raise TypeError(f"check(task, data): expected a Task first, not {type(task).__name__}")
-    log = prepare_log(task, data.to_frame() if isinstance(data, Batch) else data)
+    with threadpool_limits(limits=1, user_api="blas"):  # more threads wait for each other
+        return _report(task, prepare_log(task, data.to_frame() if isinstance(data, Batch) else data))
+
+
+def _report(task: Task, log: Log) -> Report:
     episodes = int(log.episodes[-1]) + 1 if len(log.episodes) else 0
     transitions = len(log.episodes) - episodes
     failing = count_failing(log.episodes, log.terminal)
@@ -301,12 +307,12 @@ def check(task: Task, data: Any) -> Report:
             *_failures(task, log, failing, transitions),
             *check_sampling(log.times, log.episodes, task.dt),
             *excitation,
-            *check_causality(task, course, doubtful),
+            *check_causality(task, log, course, doubtful),
             *check_rates(task, log),
             *check_sensors(task, log),
             *check_coverage(task, log),
         ]
-    return Report.of(summarize(transitions, episodes, failing), findings)
+    return Report.of(summarize(transitions, episodes, failing, task.columns.ends), findings)
 
 
 def _size(transitions: int, episodes: int, task: Task) -> Finding:
@@ -324,11 +330,25 @@ def _size(transitions: int, episodes: int, task: Task) -> Finding:
 
 
 def _failures(task: Task, log: Log, failing: int, transitions: int) -> list[Finding]:
-    """Warn if a model would have to learn from few examples what failure is.
+    """Warn if a model would have to learn failure from few examples, or cannot learn where episodes end.
 
     Where the task gives the condition as a formula, models compute it and nothing has to be learned.
     """
-    if failing >= FEW_FAILURES or task.failure_condition is not None or not log.terminal.any():
+    if task.end_mark is not None or not log.terminal.any():
+        return []
+    if task.reward.column is not None and _is_value(log.rewards):
+        message = (
+            f"{failing:,} episodes ended in a terminal row, but a reward that is learned as a value does not "
+            "tell where: models go on, and promises count rewards up to the horizon; if an end matters, "
+            "give the reward and its failure as formulas"
+        )
+        return [Finding("warning", "unknown-ends", message, {"ends": failing})]
+    if failing >= FEW_FAILURES:
         return []
     message = f"only {failing:,} of {transitions:,} transitions fail: too few to learn what failure is"
     return [Finding("warning", "few-failures", message, {"failing": failing, "needed": FEW_FAILURES})]
+
+
+def _is_value(rewards: Floats | None) -> bool:
+    """Tell whether rewards [rows] are too many to be learned as classes."""
+    return rewards is not None and len(np.unique(rewards[np.isfinite(rewards)])) > MOST_CLASSES

@@ -45,8 +45,8 @@ class Wishes:
     """The setpoint of a state: a column, a number, or - for none."""
     velocities: Mapping[str, float | None] = field(default_factory=dict)
     """States whose velocity is derived, with the time constant of its filter in seconds; None: as usual."""
-    integrals: Sequence[str] = ()
-    """States whose errors are summed."""
+    integrals: Sequence[str] | None = None
+    """States whose errors are summed; None: those for which the log shows a need."""
     tolerances: Mapping[str, float] = field(default_factory=dict)
     """The error of a state that costs nothing."""
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -272,7 +272,7 @@ def _integral(course: Course, wishes: Wishes, names: Mapping[str, str], span: fl
     if state.most is not None:
         return replace(state, most=most)
     tolerance = state.tolerance or 0.0
-    if state.column.constant or f"{state.name}_sum" in names.values() or wishes.integrals:
+    if state.column.constant or f"{state.name}_sum" in names.values() or wishes.integrals is not None:
         return state
     if course.settled is not None and abs(float(np.nanmedian(course.error))) > tolerance:
         return replace(state, most=most, summed="because the log has a constant offset")
@@ -314,7 +314,7 @@ def _states(
             what = f"--goal: {names[state]} has no setpoint: give --setpoint {names[state]}=VALUE"
             raise ClearloopError(what)
     filters = {find(state, states).name: seconds for state, seconds in wishes.velocities.items()}
-    summed = {find(state, states).name for state in wishes.integrals}
+    summed = {find(state, states).name for state in wishes.integrals or ()}
     for state in summed:
         if state not in setpoints:
             what = f"--integral: {names[state]} has no setpoint: give --setpoint {names[state]}=VALUE"
@@ -327,19 +327,23 @@ def _states(
     planned = []
     for column in states:
         aim = column.name in setpoints and (not tolerances or column.name in tolerances)
-        usual = sensible(_TOLERANCE * (column.body[1] - column.body[0]), 0.3)
         planned.append(
             StatePlan(
                 name=names[column.name],
                 column=column,
                 setpoint=setpoints.get(column.name),
-                tolerance=tolerances.get(column.name, usual) if aim else None,
+                tolerance=tolerances.get(column.name, usual_tolerance(column)) if aim else None,
                 filter=_filter(filters[column.name], dt) if column.name in filters else None,
                 most=math.inf if column.name in summed else None,  # until the horizon is known
             )
         )
     planned += [StatePlan(name=names[column.name], column=column, external=True) for column in external]
     return tuple(planned)
+
+
+def usual_tolerance(column: Column) -> float:
+    """Return the error that costs nothing, unless a person gives another: a fiftieth of the range."""
+    return sensible(_TOLERANCE * (column.body[1] - column.body[0]), 0.3)
 
 
 def _filter(seconds: float | None, dt: float) -> float:

@@ -23,6 +23,7 @@ from clearloop.task.tables import Action, to_levels
 
 DETERMINED = 0.99  # share of an action's variance that a law explains
 _EXACT = 0.9999  # share beyond which nothing is left to learn from
+_NEARLY = 0.999  # share beyond which what is left must be seen to move a state
 ADDED = 0.5  # share that a law must explain of what the last actions leave
 WITH_MEMORY = 0.75  # the same for a law that reads the last action itself: enough for a warning
 _PAST = 3  # actions
@@ -35,6 +36,8 @@ MOST_STATES = 6  # for laws with squares and products
 FEWEST_CHANGES = 4  # of the setpoints: so many steps excite the plant by themselves
 JUMPS = 0.03  # of an action's deviation: by so much it must jump when setpoints change
 LOUDER = 5.0  # times what the law leaves in other rows
+LED = 0.5  # share of an action that setpoints explain by themselves, without the states
+_LATE, _LATE_STEP = 64, 8  # rows after a change of the setpoint that are looked at, and one of so many
 
 
 class ActionLaw(NamedTuple):
@@ -66,13 +69,15 @@ def check_feedback(name: str, i: int, course: StandardisedLog) -> Iterator[Findi
     size = f"a law of the {causes} explains {rough_percent(law.explained, 4)} of it"
     changes = np.any(np.diff(aims, axis=0, prepend=aims[:1]), axis=1)
     count = int(np.count_nonzero(changes))
-    if count >= FEWEST_CHANGES and _excites(changes, rows, _best(alone, values, rows, course, i), values):
+    if count >= FEWEST_CHANGES and (
+        _is_led(course, aims, i) or _excites(changes, rows, _best(alone, values, rows, course, i), values)
+    ):
         what = (
             f"{name} varies independently of the state only by the setpoint's {count:,} changes ({size}): "
             "a small random signal added to it would tell more"
         )
         yield Finding("warning", "determined-action", what, numbers)
-    elif not law.sure or (law.explained < _EXACT and _acts(course, rows, law, i)):
+    elif not law.sure or law.explained < _NEARLY or (law.explained < _EXACT and _acts(course, rows, law, i)):
         what = f"{name} hardly varies independently of the state ({size}): add a larger random signal to it"
         yield Finding("warning", "determined-action", what, numbers)
     else:
@@ -100,6 +105,20 @@ def _excites(changes: Flags, rows: Ints, law: ActionLaw | None, values: Floats) 
     after = np.stack([left[steps + k] for k in range(_PAST)])  # an action may be logged a row late
     usual = np.median(np.delete(left[: len(changes)], steps))
     return bool(np.median(after.max(axis=0)) > max(JUMPS, LOUDER * float(usual)))
+
+
+def _is_led(course: StandardisedLog, aims: Floats, i: int) -> bool:
+    """Return True if setpoints alone, now and before, explain most of an action, and clearly beyond chance.
+
+    Setpoints do not answer to the plant. So an action that follows them is an experiment, however exactly a
+    law gives it; also under a slow integral, where no change of a setpoint makes the action jump.
+    """
+    back = min(_LATE, course.length // 4)
+    if back < 2:
+        return False
+    drivers = [Lags(aims, range(0, back, _LATE_STEP))]
+    found = influence(course, course.actions[:, [i]], drivers, [], back)
+    return found.clear and bool(found.share[0] >= LED)
 
 
 def _best(causes: Floats, values: Floats, rows: Ints, course: StandardisedLog, i: int) -> ActionLaw | None:
@@ -223,7 +242,7 @@ def check_excitation(task: Task, log: Log, course: StandardisedLog) -> Iterator[
             yield from _between(name, known, action)
             yield from _saturated(name, known, limits)
             yield from _narrow(name, known, limits)
-            yield from _moves(name, course.actions[:, i])
+            yield from _moves(name, i, course)
             yield from check_feedback(name, i, course)
 
 
@@ -234,7 +253,8 @@ def is_constant(values: Floats, episodes: Ints) -> bool:
         values: The action in each row [rows], NaN where there is none.
         episodes: The episode of each row [rows].
     """
-    steps = np.isfinite(values) & ~last_rows(episodes)
+    known = np.isfinite(values)
+    steps = known & ~last_rows(episodes) & np.append(known[1:], False)  # the last row often has no action
     later = steps & (np.arange(len(episodes)) - first_rows(episodes) >= _PAST)
     return _constant(values) or (2 * later.sum() >= steps.sum() and _constant(values[later]))
 
@@ -333,17 +353,21 @@ def _narrow(name: str, values: Floats, limits: Floats) -> Iterator[Finding]:
         yield Finding("problem", "narrow-action", what, {"name": name, "used": used})
 
 
-def _moves(name: str, values: Floats) -> Iterator[Finding]:
+def _moves(name: str, i: int, course: StandardisedLog) -> Iterator[Finding]:
     """Count how often the action moved, and complain if that is rare.
 
-    These are passes through its usual range; or, for an action that is held, its steps of a tenth of it.
+    These are passes through its usual range; for an action that is held, its steps of a tenth of it; for one
+    that follows setpoints, the changes of these.
     """
+    values = course.actions[:, i]
     low, high = np.quantile(values, NINE_TENTHS)
     width = high - low if high > low else np.ptp(values)
     changes = np.abs(np.diff(np.clip(values, low, high) if high > low else values)) / max(width, 1e-12)
     moves = float(changes.sum())
     if np.mean(changes > 0) < HELD:
         moves = max(moves, float(np.count_nonzero(changes >= STEP)))
+    if moves < FEWEST_MOVES and course.setpoints.shape[1] and _is_led(course, course.setpoints, i):
+        moves = max(moves, float(np.any(np.diff(course.setpoints, axis=0), axis=1).sum()))
     if moves < FEW_MOVES:
         what = (
             f"{name} moves only about {moves:.2g} times; log {FEW_MOVES} moves or more, to different values"

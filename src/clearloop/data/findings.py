@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from clearloop.errors import ClearloopError
+from clearloop.showing import Shown
 
 Severity = Literal["ok", "note", "warning", "problem"]
 SEVERITIES: tuple[Severity, ...] = ("ok", "note", "warning", "problem")
@@ -23,8 +24,8 @@ class Finding:
     """The names and numbers of the message, as JSON values."""
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
     """All findings about a log, and the verdict."""
 
     summary: str
@@ -60,6 +61,9 @@ class Report:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return severity, code and message of each finding, ready for a table."""
         return [(finding.severity, finding.code, finding.message) for finding in self.findings]
+
+    def __repr__(self) -> str:
+        return "\n".join([self.verdict, *(f"  {mark}: {message}" for mark, _, message in self.rows())])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""

@@ -89,10 +89,10 @@ def count_failing(episodes: Ints, terminal: Flags) -> int:
     return int(np.count_nonzero(terminal[1:] & ~last_rows(episodes)[:-1]))
 
 
-def summarize(transitions: int, episodes: int, failing: int) -> str:
+def summarize(transitions: int, episodes: int, failing: int, ends: str = "failing") -> str:
     """Write the size of a log: `10,000 transitions in 794 episodes, 5.9 % of them failing`."""
     share = percent(failing / transitions) if failing else "none"
-    return f"{transitions:,} transitions in {counted(episodes, 'episode')}, {share} of them failing"
+    return f"{transitions:,} transitions in {counted(episodes, 'episode')}, {share} of them {ends}"
 
 
 # The log itself.
@@ -221,6 +221,35 @@ def _disorder(times: Floats, episodes: Ints, name: str) -> list[Finding]:
     return [Finding("problem", "unsorted-times", what, where)]
 
 
+# Archives and Minari datasets have numbered columns.
+
+
+def name_columns(frame: "pl.DataFrame", columns: Columns) -> "pl.DataFrame":
+    """Give numbered columns the names that a task reads.
+
+    Observations are the measured states and then the logged setpoints, actions the actions, each in the
+    task's order. Columns that the task names by their numbers, as in `[data] speed = "obs_3"`, stay.
+
+    Raises:
+        ClearloopError: The task and the archive have different numbers of observations or actions.
+    """
+    measured = [name for name in columns.states if name in columns.needed]
+    wanted = {"obs": [*measured, *columns.setpoints], "action": list(columns.actions)}
+    named: dict[str, str] = {}
+    for stem, names in wanted.items():
+        numbered = [f"{stem}_{i}" for i in range(len(frame.columns)) if f"{stem}_{i}" in frame.columns]
+        if not numbered or any(name in frame.columns for name in names):
+            continue
+        if len(numbered) != len(names):
+            what, these = ("observation", "states") if stem == "obs" else ("action", "actions")
+            raise ClearloopError(
+                f"{counted(len(numbered), what)} a row, but the task names {len(names)} {these}: list them "
+                f'all in order, or map each in [data], as in {names[0]} = "{numbered[0]}"'
+            )
+        named |= dict(zip(numbered, names, strict=True))
+    return frame.rename(named)
+
+
 # Transitions: the states and actions before each step, and the states after it.
 
 
@@ -229,7 +258,7 @@ class Transitions(NamedTuple):
 
     window: Floats
     """[n, history * (S + A)]: states and actions of the row (lag 0), then those of lag 1, and so on.
-    Before an episode's start, the first observation is repeated and actions are 0."""
+    Before an episode's start, the first observation is repeated and actions are 0, or as the task starts."""
     next: Floats
     """[n, S]: the states after the step."""
     reward: Floats | None
@@ -241,12 +270,21 @@ class Transitions(NamedTuple):
 
 
 def make_transitions(
-    states: Floats, actions: Floats, rewards: Floats | None, terminal: Flags, episodes: Ints, history: int
+    states: Floats,
+    actions: Floats,
+    rewards: Floats | None,
+    terminal: Flags,
+    episodes: Ints,
+    history: int,
+    before: Floats | None = None,
 ) -> Transitions:
-    """Make the transitions of a log from its arrays, which are those of `Batch`."""
+    """Make the transitions of a log from its arrays, which are those of `Batch`.
+
+    `before` [A] are the actions before an episode's start; None: 0.
+    """
     rows = np.flatnonzero(~last_rows(episodes))
     return Transitions(
-        window=_windows(states, actions, rows, first_rows(episodes)[rows], history),
+        window=_windows(states, actions, rows, first_rows(episodes)[rows], history, before),
         next=states[rows + 1],
         reward=None if rewards is None else rewards[rows],
         terminal=terminal[rows + 1],
@@ -254,26 +292,30 @@ def make_transitions(
     )
 
 
-def first_windows(starts: Floats, actions: int, history: int) -> Floats:
+def first_windows(starts: Floats, actions: int, history: int, before: Floats | None = None) -> Floats:
     """Return the windows [N, history * (S + A)] of episodes that begin at `starts` [N, S].
 
     Args:
         starts: The first states.
         actions: The number of actions, A.
         history: Observations in a window.
+        before: [A] the actions before the start; None: 0.
     """
     rows = np.arange(len(starts))
-    return _windows(starts, np.zeros((len(starts), actions)), rows, rows, history)
+    return _windows(starts, np.zeros((len(starts), actions)), rows, rows, history, before)
 
 
-def _windows(states: Floats, actions: Floats, rows: Ints, first: Ints, history: int) -> Floats:
-    """Stack lagged rows. Before row `first` [n] its observation is repeated, and actions are 0."""
+def _windows(
+    states: Floats, actions: Floats, rows: Ints, first: Ints, history: int, before: Floats | None
+) -> Floats:
+    """Stack lagged rows. Before row `first` [n] its observation is repeated, and actions are `before`."""
+    earlier = np.zeros(actions.shape[1]) if before is None else before
     width = states.shape[1]
     window = np.empty((len(rows), history, width + actions.shape[1]))
     for lag in range(history):
         past = np.maximum(rows - lag, first)
         window[:, lag, :width] = states[past]
-        window[:, lag, width:] = np.where((rows - lag >= first)[:, None], actions[past], 0.0)
+        window[:, lag, width:] = np.where((rows - lag >= first)[:, None], actions[past], earlier)
     return window.reshape(len(rows), -1)
 
 

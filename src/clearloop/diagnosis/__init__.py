@@ -1,12 +1,18 @@
 """The examination of one controller before somebody signs it: margins, responses, robustness, coverage."""
 
 from clearloop.diagnosis.diagnosis import Diagnosis, aimed, diagnose
-from clearloop.diagnosis.linearisation import Linearisation, Mode, linearise
-from clearloop.diagnosis.margins import LoggedMargins, Margin, Margins, find_logged_margins, find_margins
+from clearloop.diagnosis.margins import (
+    LoggedMargins,
+    Margin,
+    Margins,
+    compare_margins,
+    find_logged_margins,
+    find_margins,
+    find_resting_margins,
+)
 from clearloop.diagnosis.response import StepResponse, step_responses
 from clearloop.diagnosis.robustness import (
     Coverage,
-    Disturbance,
     Region,
     Robustness,
     Sensitivity,
@@ -15,11 +21,11 @@ from clearloop.diagnosis.robustness import (
     disturb,
     map_starts,
 )
+from clearloop.evaluation.linearisation import Linearisation, Mode, linearise
 
 __all__ = [
     "Coverage",
     "Diagnosis",
-    "Disturbance",
     "Linearisation",
     "LoggedMargins",
     "Margin",
@@ -31,11 +37,13 @@ __all__ = [
     "StartMap",
     "StepResponse",
     "aimed",
+    "compare_margins",
     "cover",
     "diagnose",
     "disturb",
     "find_logged_margins",
     "find_margins",
+    "find_resting_margins",
     "linearise",
     "map_starts",
     "step_responses",

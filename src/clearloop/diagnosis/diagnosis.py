@@ -9,11 +9,12 @@ import numpy as np
 from clearloop.controllers import Controller
 from clearloop.data import Batch
 from clearloop.data.log import usual_setpoints
-from clearloop.diagnosis.linearisation import Linearisation, linearise
 from clearloop.diagnosis.response import StepResponse, step_responses
 from clearloop.diagnosis.robustness import Coverage, Region, Robustness, StartMap, cover, disturb, map_starts
+from clearloop.evaluation.linearisation import Linearisation, linearise, linearise_each
 from clearloop.evaluation.rollouts import place_name
 from clearloop.plants.scenarios import Scenarios
+from clearloop.showing import Shown
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -25,7 +26,7 @@ PLANNED = "a planner searches for a new plan at every step, which takes too long
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(Shown):
     """Everything that was found out about one controller.
 
     It is examined on the plant if the task has one that the engine can run, otherwise on the members of the
@@ -45,6 +46,8 @@ class Diagnosis:
     robustness: Robustness | None
     left_out: dict[str, str]
     """the parts that are None, each with the reason"""
+    by_member: tuple[Linearisation, ...] = ()
+    """the linearisation with each judging model; none if it was examined on the plant"""
 
     @property
     def place(self) -> str:
@@ -103,6 +106,7 @@ def diagnose(
     points = scoring.veiled(task).starts[:, : len(task.states)]
     linear = linearise(controller, task, spread=spread, surrogate=model, members=members)
     return Diagnosis(
+        by_member=linearise_each(controller, task, spread=spread, surrogate=model, members=members or ()),
         controller=controller,
         task=task,
         on=on,

@@ -10,16 +10,17 @@ shows that it was not: then the model is wrong, and the margins are unknown.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from clearloop.arrays import Floats
+from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller
 from clearloop.data import Batch
-from clearloop.data.log import first_rows, setpoint_rows
-from clearloop.diagnosis.linearisation import (
+from clearloop.data.log import first_rows, setpoint_rows, usual_setpoints
+from clearloop.evaluation.linearisation import (
     Linearisation,
     Mode,
     delayed,
@@ -148,7 +149,7 @@ def _margin(action: str, response: Any, frequencies: Floats) -> Margin:
 
 def _quick_margin(action: str, response: Any, frequencies: Floats) -> Margin:
     """Find the same margins as `_margin` by straight lines between neighbouring frequencies."""
-    turn, size = response.imag, np.log(np.abs(response))
+    turn, size = response.imag, np.log(np.maximum(np.abs(response), np.finfo(np.float64).tiny))
     at = np.flatnonzero((turn[1:] * turn[:-1] < 0) & (response.real[1:] < 0))
     part = turn[at] / (turn[at] - turn[at + 1])
     crossed = response.real[at] + part * (response.real[at + 1] - response.real[at])
@@ -208,6 +209,8 @@ DOUBT = 0.2  # share of a margin: if its standard error is larger, the margin is
 RARE = 0.05  # share of the drawn models that may disagree about stability
 REPLAYED = 2_000  # rows of the log that a controller is compared with
 SAME = 0.9  # share of the logged action that a controller must explain to be the one that made the log
+DITHERED = 0.5  # share that it must explain if a signal was added to its actions …
+SLOPE = 0.15  # … and how far their slope may be from 1
 STUCK = 0.5  # share of rows at a limit: such a log does not show that its controller is stable
 
 _NUMBERS = ("gain_up", "gain_down", "phase", "delay")
@@ -215,7 +218,7 @@ _NUMBERS = ("gain_up", "gain_down", "phase", "delay")
 
 @dataclass(frozen=True, eq=False)
 class LoggedMargins:
-    """The margins of a controller by the linear model of the log."""
+    """The margins of a controller by a model that a log left in doubt."""
 
     margins: Margins | None
     """the margins; None if nothing can be said"""
@@ -264,35 +267,79 @@ def find_logged_margins(
         find_margins(linear, other, quick=True) for other in model.drawn(DRAWN, np.random.default_rng(0))
     ]
     known = [margins for margins in drawn if margins is not None]
-    stable = float(np.mean([margins.stable for margins in known]))
+    return _doubted(nominal, known, lambda: made_log(controller, model.task, batch), _LINEAR_MODEL)
+
+
+def find_resting_margins(
+    controller: Controller, linear: Linearisation, members: Sequence[Linearisation], batch: Batch
+) -> LoggedMargins:
+    """Find the margins of a controller where the models of a log rest, which may disagree about them.
+
+    Args:
+        controller: The controller, for the comparison with the logged actions.
+        linear: The linearisation of the controller and the mean of the models.
+        members: The linearisation of each model; none if `linear` is about the plant itself.
+        batch: The log.
+    """
+    nominal = find_margins(linear)
+    if nominal is None or not members:
+        return LoggedMargins(nominal, "", frozenset())
+    known = [margins for one in members if (margins := find_margins(one, quick=True)) is not None]
+    if 2 * len(known) < len(members):
+        return LoggedMargins(None, "with most of the models the loop does not rest", frozenset())
+    return _doubted(nominal, known, lambda: made_log(controller, linear.task, batch), _MODELS)
+
+
+class _Words(NamedTuple):
+    """What is said of a kind of model."""
+
+    by: str
+    wrong: str
+    doubt: str
+    unknown: str
+
+
+_LINEAR_MODEL = _Words(
+    "the linear model of the log",
+    "the linear model is wrong",
+    "the linear model of the log is too uncertain to tell: with numbers within its standard errors the loop",
+    f"the log does not tell these to {percent(DOUBT, 0)}",
+)
+_MODELS = _Words(
+    "the models at rest",
+    "the models are wrong there",
+    "the models at rest disagree: the loop",
+    f"the models at rest differ by more than {percent(DOUBT, 0)} about these",
+)
+
+
+def _doubted(
+    nominal: Margins, others: Sequence[Margins], did_make_log: Callable[[], bool], words: _Words
+) -> LoggedMargins:
+    """Return margins with what is unknown of them, by other models that are as likely."""
+    stable = float(np.mean([margins.stable for margins in others]))
     doubtful = (nominal.stable or stable > RARE) and stable < 1 - RARE
-    made = (doubtful or not nominal.stable) and made_log(controller, model.task, batch)
+    made = (doubtful or not nominal.stable) and did_make_log()
     if not nominal.stable and made:
         why = (
-            "by the linear model of the log this controller is unstable, but it made the log, "
-            "which shows that it is stable: the linear model is wrong"
+            f"by {words.by} this controller is unstable, but it made the log, which shows that it is stable: "
+            f"{words.wrong}"
         )
         return LoggedMargins(None, why, frozenset())
     if doubtful and not made:
-        return LoggedMargins(None, _doubtful(1 - stable), frozenset())
+        return LoggedMargins(
+            None, f"{words.doubt} is unstable in {percent(1 - stable, 0)} of the cases", frozenset()
+        )
     if not nominal.stable:
         return LoggedMargins(nominal, "", frozenset())
     unknown = frozenset(
         (margin.action, name)
         for a, margin in enumerate(nominal.actions)
         for name in _NUMBERS
-        if not _certain(getattr(margin, name), [getattr(m.actions[a], name) for m in known if m.stable])
+        if not _certain(getattr(margin, name), [getattr(m.actions[a], name) for m in others if m.stable])
     )
     names = dict.fromkeys(name.replace("_", " ") for _, name in sorted(unknown))
-    why = f"the log does not tell these to {percent(DOUBT, 0)}: {', '.join(names)}" if unknown else ""
-    return LoggedMargins(nominal, why, unknown)
-
-
-def _doubtful(share: float) -> str:
-    return (
-        "the linear model of the log is too uncertain to tell: with numbers within its standard errors "
-        f"the loop is unstable in {percent(share, 0)} of the cases"
-    )
+    return LoggedMargins(nominal, f"{words.unknown}: {', '.join(names)}" if unknown else "", unknown)
 
 
 def _certain(value: float | None, others: list[float | None]) -> bool:
@@ -304,6 +351,52 @@ def _certain(value: float | None, others: list[float | None]) -> bool:
         return False
     low, high = np.quantile(there, [0.16, 0.84])
     return bool((high - low) / 2 <= DOUBT * abs(value))
+
+
+AGREE = 0.25  # share by which a margin by the linear model and one by the models at rest may differ
+_PLENTY = {"gain_up": 10.0, "gain_down": 0.1, "phase": 90.0}  # beyond these, margins are more than enough
+
+
+def compare_margins(logged: LoggedMargins, resting: LoggedMargins) -> tuple[LoggedMargins, LoggedMargins]:
+    """Compare the margins by the linear model of a log with those where its models rest.
+
+    Both have learned from the same log. Where they differ clearly about a margin, the log does not tell it.
+
+    Args:
+        logged: What `find_logged_margins` found.
+        resting: What `find_resting_margins` found for the same controller.
+
+    Returns:
+        Both, with the margins about which they disagree as unknown.
+    """
+    if logged.margins is None or not logged.stable or not resting.stable:
+        return logged, resting
+    apart = frozenset(
+        (one.action, name)
+        for one in logged.margins.actions
+        for name in _NUMBERS
+        if (other := resting.margin(one.action)) and _differ(name, getattr(one, name), getattr(other, name))
+    )
+    return _without(logged, apart), _without(resting, apart)
+
+
+def _differ(name: str, one: float | None, other: float | None) -> bool:
+    most = _PLENTY.get(name, math.inf)
+    if name == "gain_down":
+        low, high = sorted((max(one or 0.0, most), max(other or 0.0, most)))
+    else:
+        low, high = sorted(min(math.inf if value is None else value, most) for value in (one, other))
+    return low != high and high - low > AGREE * low
+
+
+def _without(found: LoggedMargins, apart: frozenset[tuple[str, str]]) -> LoggedMargins:
+    """Return margins of which those named are unknown, too."""
+    new = sorted({name.replace("_", " ") for _, name in apart - found.unknown})
+    if not new:
+        return found
+    why = f"the linear model and the models at rest differ by more than {percent(AGREE, 0)} about these: "
+    said = "; ".join(part for part in (found.why, why + ", ".join(new)) if part)
+    return replace(found, unknown=found.unknown | apart, why=said)
 
 
 def made_log(controller: Controller, task: Task, batch: Batch) -> bool:
@@ -322,12 +415,26 @@ def made_log(controller: Controller, task: Task, batch: Batch) -> bool:
     episodes = batch.episodes[:rows]
     for a in range(logged.shape[1]):
         some = fine & within[:, a]
-        left = logged[some, a] - chosen[some, a]
-        means = np.bincount(episodes[some], left) / np.maximum(np.bincount(episodes[some]), 1)
-        around = left - means[episodes[some]]
-        if np.mean(around**2) > (1 - SAME) * np.var(logged[some, a]):
+        if not _is_same(chosen[some, a], logged[some, a], episodes[some]):
             return False
     return True
+
+
+def _is_same(chosen: Floats, logged: Floats, episodes: Ints) -> bool:
+    """Tell whether actions [n] are those that a law chose, but for a constant in each episode.
+
+    A signal that was added to them, to learn more about the plant, does not make it another law: then they
+    follow the law with a slope of about 1.
+    """
+    around = [
+        values - (np.bincount(episodes, values) / np.maximum(np.bincount(episodes), 1))[episodes]
+        for values in (chosen, logged)
+    ]
+    if np.mean((around[1] - around[0]) ** 2) <= (1 - SAME) * np.var(logged):
+        return True
+    own, both = (float(around[0] @ values) for values in around)
+    slope = both / max(own, 1e-300)
+    return abs(slope - 1) <= SLOPE and slope * both >= DITHERED * float(around[1] @ around[1])
 
 
 def _replayed(controller: Controller, task: Task, batch: Batch, rows: int) -> Floats:
@@ -348,3 +455,57 @@ def _replayed(controller: Controller, task: Task, batch: Batch, rows: int) -> Fl
         done = np.nan_to_num(batch.actions[row]).tolist()
         memory.acted(dict(zip(task.action_names, done, strict=True)))
     return chosen
+
+
+def find_law_margins(controller: Controller, model: LinearModel, batch: Batch) -> LoggedMargins | None:
+    """Find the margins of a PID by the linear model of a log, without any other model of the plant.
+
+    Args:
+        controller: The controller.
+        model: The linear model of the log.
+        batch: The log, whose usual values say where a law with a schedule is linear.
+
+    Returns:
+        The margins; None if the controller is no PID.
+    """
+    task = model.task
+    controller = controller.for_task(task)
+    usual = task.setpoints | usual_setpoints(task, batch.setpoints) | controller.setpoint
+    aims = {name: float(usual.get(name, 0.0)) for name in task.state_names}
+    values = dict(zip(task.state_names, np.median(batch.states, axis=0).tolist(), strict=True))
+    laws = controller.recursions(values, aims)
+    if not laws:
+        return None
+    rows = max(len(taps) for law, _ in laws.values() for taps in (law.past, *law.gains.values()))
+    slopes = np.zeros((len(task.actions), rows, len(task.scope.names)))
+    for action, (law, _) in laws.items():
+        a = task.action_names.index(action)
+        for state, taps in law.gains.items():
+            slopes[a, : len(taps), task.state_names.index(state)] += taps
+        slopes[a, 1 : len(law.past), task.scope.names.index(action)] = -law.past[1:]
+    rest, s = np.array(list(values.values())), len(task.states)
+    linear = Linearisation(
+        task=task, aims=np.array(list(aims.values())), point=rest, action=np.zeros(len(task.actions)),
+        drift=np.zeros(s), at_rest=False, smooth=True, moves=np.zeros((s, 1, len(task.scope.names))),
+        law=slopes, memory=rows - 1, modes=(),
+    )  # fmt: skip
+    return find_logged_margins(controller, linear, model, batch)
+
+
+def margin_words(found: LoggedMargins) -> list[str]:
+    """Return sentences about margins: one for each action, and why nothing, or not everything, is known."""
+    said = []
+    for one in found.margins.actions if found.margins else ():
+        parts = [
+            ("gain_up", "gain margin x {:.3g}"), ("gain_down", "gain margin downwards x {:.3g}"),
+            ("phase", "phase margin {:.3g} degrees"), ("delay", "delay margin {:.3g} s"),
+        ]  # fmt: skip
+        known = [
+            text.format(getattr(one, name))
+            for name, text in parts
+            if getattr(one, name) is not None and (one.action, name) not in found.unknown
+        ]
+        said.append(f"{one.action}: {', '.join(known) or 'none is known'}.")
+    if found.margins is not None and not found.margins.stable:
+        said.append("The loop is unstable.")
+    return [*said, *([f"{found.why[0].upper()}{found.why[1:]}."] if found.why else [])]

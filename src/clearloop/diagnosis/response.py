@@ -1,32 +1,23 @@
 """The step response of a closed loop: overshoot, rise and settling time, integral of the absolute error.
 
 All are measured against the step itself, from the old setpoint (0 %) to the new one (100 %), so that a loop
-that stops short of its setpoint does not look settled. `Stepper` and `Law` run a system and a controller one
-step at a time, for many plants at once.
+that stops short of its setpoint does not look settled.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from clearloop.arrays import Flags, Floats
-from clearloop.controllers import Controller, encode
-from clearloop.controllers.memory import Memory
+from clearloop.arrays import Floats
+from clearloop.controllers import Controller
 from clearloop.data import Batch
-from clearloop.data.log import first_windows
 from clearloop.evaluation import SetpointChange, simulate
-from clearloop.evaluation.rollouts import make_system, window
-from clearloop.kernels.engine import roll_out
-from clearloop.kernels.layout import Job
-from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.numbers import amount, json_values
-from clearloop.plants.plant import fixed_actions, task_window
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
-from clearloop.task.tables import to_levels
 
 SHARE = 0.1  # size of the step, of the extent of the start box, or if it has none, of the range in the log
 BAND = 0.05  # of the step: the error that counts as settled
@@ -191,146 +182,3 @@ def _settling(times: Floats, errors: Floats) -> float:
     outside = np.flatnonzero(errors > BAND)
     first = int(outside[-1]) + 1 if outside.size else 0
     return float(times[first]) if first < len(times) else np.inf
-
-
-# A system that makes one step at a time under given actions, for many plants at once.
-
-
-class Moved(NamedTuple):
-    """The situation of N plants after one step."""
-
-    states: Floats
-    """[N, S]"""
-    rewards: Floats
-    """[N] of this step"""
-    failing: Flags
-    """[N] True if this step ended in failure"""
-
-
-class Stepper:
-    """The plant of a task, or members of a surrogate, one step at a time in double precision."""
-
-    def __init__(
-        self,
-        task: Task,
-        aims: Floats,
-        surrogate: Surrogate | None = None,
-        members: Sequence[int] | None = None,
-        *,
-        bare: bool = False,
-    ) -> None:
-        """Prepare the systems.
-
-        Args:
-            task: The task whose plant is stepped.
-            aims: [1, S] the setpoints, which stay as they are.
-            surrogate: The model that stands for the plant.
-            members: The members of the surrogate that are used; without them, all.
-            bare: True if actions are not limited or rounded, and a failure does not stop the system.
-        """
-        self.task, self.aims = task, aims
-        self.history = task_window(task)
-        chosen = [0] if surrogate is None else range(surrogate.members) if members is None else members
-        self._systems = [make_system(task, surrogate, self.history, [member]) for member in chosen]
-        if bare:
-            self._systems = [s._replace(dynamics=s.dynamics._replace(absorbing=False)) for s in self._systems]
-        reach = np.tile([-STATE_LIMIT, STATE_LIMIT], (len(task.actions), 1))
-        self._limits = reach if bare else task.action_limits
-        self._counts = np.zeros(len(task.actions)) if bare else task.action_counts
-
-    @property
-    def members(self) -> int:
-        """The number of systems: members of the surrogate, or 1 for the plant."""
-        return len(self._systems)
-
-    @property
-    def absorbing(self) -> bool:
-        """True if a failed system stays where it is, and goes on paying the reward of the failure."""
-        return bool(self._systems[0].dynamics.absorbing)
-
-    def __call__(self, windows: Floats, member: int) -> Moved:
-        """Make one step of one member from windows [N, H, S + A].
-
-        The present row comes first; its actions are those that are applied now.
-        """
-        actions = windows[:, :1, len(self.task.states) :]
-        policies = fixed_actions(np.ascontiguousarray(actions), self.task)
-        policies = policies._replace(limits=self._limits, counts=self._counts)
-        flat = np.ascontiguousarray(windows.reshape(len(windows), -1))
-        job = Job(flat, self.aims, self.task.discount, self.history)
-        step = roll_out(policies, self._systems[member], job, trajectories=True)
-        states, rewards = np.asarray(step.states)[0, 0, :, 1], np.asarray(step.rewards)[0, 0, :, 0]
-        return Moved(states, rewards, step.failed[0, 0])
-
-
-# A controller as a function of its observations, for many plants at once. `Controller.act` serves one plant.
-
-
-class Law:
-    """A controller as a function from windows [N, H, S + A] to actions [N, A].
-
-    A window has a row for each lag, the present row first. The actions of the present row are those that are
-    being chosen, so that they are not read. Setpoints stay as they are.
-    """
-
-    def __init__(
-        self, controller: Controller, task: Task, surrogate: Surrogate | None = None, *, smooth: bool = False
-    ) -> None:
-        """Prepare the controller for the engine.
-
-        Args:
-            controller: The controller.
-            task: The task that it controls.
-            surrogate: Any surrogate of the task, needed only where the task has no plant: the engine does not
-                run without a system.
-            smooth: True if actions are neither limited nor rounded to the values that they may take.
-        """
-        self.task, self.controller = task, controller.for_task(task)
-        self.aims = setpoint_table(task, 1, self.controller.setpoint)
-        """[1, S] setpoints"""
-        rows = window(task, [self.controller])
-        self.history = rows if self.controller.windowed else self.controller.depth
-        """H, the number of rows that the controller reads"""
-        self._policies = encode([self.controller], task, history=rows)
-        if smooth:
-            reach = np.tile([-STATE_LIMIT, STATE_LIMIT], (len(task.actions), 1))
-            self._policies = self._policies._replace(counts=np.zeros(len(task.actions)), limits=reach)
-        system = make_system(task, surrogate, rows, None if surrogate is None else [0])
-        self._system = system._replace(
-            dynamics=system.dynamics._replace(substeps=1)
-        )  # the next state is not used
-
-    def rows(self, steps: int) -> int:
-        """Return the number of rows that an episode of so many steps needs."""
-        return self.history if self.controller.windowed else min(self.history, steps)
-
-    def __call__(self, windows: Floats, age: int | None = None) -> Floats:
-        """Return the actions [N, A] for windows [N, H, S + A].
-
-        `age` is the number of observations since the start, which a PID sums up; None stands for more than
-        the window has.
-        """
-        if not self.controller.windowed:
-            return self._in_plain_python(windows[:, :age])
-        flat = np.ascontiguousarray(windows.reshape(len(windows), -1))
-        job = Job(flat, self.aims, self.task.discount, self.history)
-        # The kernels of a PID keep its sums themselves. All other kinds read the window: one step is enough.
-        step = roll_out(self._policies, self._system, job, trajectories=True)
-        chosen: Floats = np.asarray(step.actions)[0, 0, :, 0]
-        return chosen
-
-    def _in_plain_python(self, windows: Floats) -> Floats:
-        memory = Memory.of_windows(windows, self.task.scope.names, self.aims[0])
-        answer = self.controller.respond(memory)
-        chosen = [np.broadcast_to(answer[name], len(windows)) for name in self.task.action_names]
-        return to_levels(np.stack(chosen, axis=1), self._policies.limits, self._policies.counts)
-
-
-def begun(states: Floats, actions: int, history: int) -> Floats:
-    """Return the windows [N, H, S + A] at the start of episodes from states [N, S]."""
-    return first_windows(states, actions, history).reshape(len(states), history, -1)
-
-
-def moved_on(windows: Floats, states: Floats) -> Floats:
-    """Return the windows of the next step, whose present actions are still to be chosen."""
-    return np.concatenate([begun(states, windows.shape[2] - states.shape[1], 1), windows[:, :-1]], axis=1)

@@ -1,49 +1,33 @@
 """The robustness of a controller: its penalty under noise, delay and a wrong gain; its starts; its coverage.
 
 Every disturbance starts from the same states with the same random numbers as all others, so that differences
-are due to the disturbance alone. Sensor noise alters what the controller sees, not the plant. A delay and a
-gain alter the action that the plant gets, not the past actions that the controller remembers. Actuators keep
-their limits.
+are due to the disturbance alone.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from clearloop.arrays import Flags, Floats
 from clearloop.controllers import Controller, encode
 from clearloop.data import Batch
-from clearloop.diagnosis.response import Law, Stepper, begun, moved_on
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import evaluate
 from clearloop.evaluation.rollouts import make_job, make_system, window
 from clearloop.kernels.engine import roll_out
 from clearloop.numbers import estimate, json_values, percent, signed_estimate
-from clearloop.plants.scenarios import Scenarios
+from clearloop.plants.scenarios import Disturbance, Scenarios
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
-
-
-class Disturbance(NamedTuple):
-    """One way in which the real loop may differ from the one that the controller was learned for."""
-
-    name: str
-    noise: float = 0.0
-    """standard deviation of the noise on each observed state, as a share of its spread in the log"""
-    delayed: bool = False
-    """True if each action is applied one step late; the first step then applies 0"""
-    gain: float = 1.0
-    """the applied action, as a share of the chosen one"""
-
 
 _NOTHING = Disturbance("undisturbed")
 DISTURBANCES = (
     Disturbance("sensor noise 1 %", noise=0.01),
     Disturbance("sensor noise 5 %", noise=0.05),
-    Disturbance("delay of one step", delayed=True),
+    Disturbance("delay of one step", late=1),
     Disturbance("gain -20 %", gain=0.8),
     Disturbance("gain +20 %", gain=1.2),
 )
@@ -118,59 +102,33 @@ def disturb(
         members: The members of the surrogate that are run; without them, all.
         disturbances: The disturbances.
     """
-    law = Law(controller, task, surrogate)
-    stepper = Stepper(task, law.aims, surrogate, members)
-    noise = spread * rng.standard_normal((task.horizon, *starts.shape))
-    cases = (_NOTHING, *disturbances)
-    runs = [_run(law, stepper, member, starts, noise, cases) for member in range(stepper.members)]
-    penalties = np.mean([run[0] for run in runs], axis=0)  # [cases, N]
-    failures = np.mean([run[1] for run in runs], axis=(0, 2))
+    cases, n = (_NOTHING, *disturbances), len(starts)
+    controller = controller.for_task(task)
+    calm = Scenarios.at(task, starts, controller.setpoint)
+    drawn = rng.standard_normal((task.horizon, starts.shape[1], n))
+    scores = [
+        evaluate(
+            controller,
+            task,
+            surrogate=surrogate,
+            members=members,
+            starts=calm.disturbed(task, [case], spread=spread, drawn=drawn),
+        )
+        for case in cases
+    ]
+    penalties = np.array([score.penalties.mean(axis=0) for score in scores])
     changes = penalties - penalties[0]
-    errors = changes.std(axis=1, ddof=min(1, len(starts) - 1)) / np.sqrt(len(starts))
+    errors = changes.std(axis=1, ddof=min(1, n - 1)) / np.sqrt(n)
     rows = zip(
         (case.name for case in cases),
         penalties.mean(axis=1),
         changes.mean(axis=1),
         errors,
-        failures,
+        (score.failures for score in scores),
         strict=True,
     )
     plain, *others = (Sensitivity(name, *map(float, row)) for name, *row in rows)
-    return Robustness(len(starts), plain.penalty, plain.failures, tuple(others))
-
-
-def _run(
-    law: Law, stepper: Stepper, member: int, starts: Floats, noise: Floats, cases: Sequence[Disturbance]
-) -> tuple[Floats, Flags]:
-    """Run all cases side by side and return penalties and failures [cases, N].
-
-    `noise` [T, N, S] has the standard deviation of the states in the log; each case scales it.
-    """
-    task, n_states, lanes = stepper.task, starts.shape[1], (len(cases), len(starts))
-    share, delayed, gain = (
-        np.repeat(column, len(starts))[:, None] for column in list(zip(*cases, strict=True))[1:]
-    )
-    states, late = np.tile(starts, (len(cases), 1)), np.zeros((lanes[0] * lanes[1], len(task.actions)))
-    windows = begun(states, len(task.actions), stepper.history)
-    observed = np.zeros((len(states), 0, 0))
-    total, rewards, failed = np.zeros(len(states)), np.zeros(len(states)), np.zeros(len(states), np.bool_)
-    for step in range(task.horizon):
-        seen = states + share * np.tile(noise[step], (len(cases), 1))
-        observed = (
-            moved_on(observed, seen) if step else begun(seen, len(task.actions), law.rows(task.horizon))
-        )
-        chosen = law(observed, age=step + 1)
-        observed[:, 0, n_states:] = chosen
-        applied, late = np.where(delayed, late, chosen), chosen
-        windows[:, 0, n_states:] = np.clip(gain * applied, *task.action_limits.T)
-        moved = stepper(windows, member)
-        stopped = failed & stepper.absorbing
-        states = np.where(stopped[:, None], states, moved.states)
-        rewards = np.where(stopped, rewards, moved.rewards)
-        failed |= moved.failing
-        total += task.discount**step * rewards
-        windows = moved_on(windows, states)
-    return -total.reshape(lanes), failed.reshape(lanes)
+    return Robustness(n, plain.penalty, plain.failures, tuple(others))
 
 
 # The map of start states: from which of them the loop fails, and the penalty of each.
@@ -273,7 +231,7 @@ class Coverage:
 
     task: Task
     visited: int
-    """number of visited states, over all trajectories and members, up to failure"""
+    """number of visited states, over all trajectories and members, up to failure or success"""
     outside: float
     """share of the visited states that lie outside the logged region"""
     courses: float
@@ -358,7 +316,8 @@ def cover(
     rollout = roll_out(encode([controller], view, history=rows), system, job, trajectories=True)
     courses = np.asarray(rollout.states)[:, 0, :, :, : len(task.states)]
     states = courses[:, :, :-1]  # [M, N, T, S]
-    stopped = rollout.failed[:, 0, :, None] & system.dynamics.absorbing
+    ended = rollout.failed | np.asarray(rollout.succeeded)
+    stopped = ended[:, 0, :, None] & system.dynamics.absorbing
     running = ~(_standing(courses) & stopped)
     visited = states[running]
     distances = np.zeros(running.shape)

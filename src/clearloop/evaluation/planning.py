@@ -69,7 +69,8 @@ class ModelPilot:
         self.system = surrogate.system(np.float32, members, history=self.history)
         discounts = task.discount ** np.arange(max(planner.horizon, task.horizon))
         near, far = np.split(discounts, [planner.horizon])
-        least = -task.reward_levels[0] * float(near.sum()) if task.reward_levels else -np.inf
+        levels = (*(task.reward_levels or ()), *([0.0] if task.success_condition else []))
+        least = -max(levels) * float(near.sum()) if task.reward_levels else -np.inf
         self.least = least + 1e-6 * abs(least) if np.isfinite(least) else least
         """lowest penalty that a plan can have, up to rounding"""
         absorbing = self.system.dynamics.absorbing

@@ -160,11 +160,18 @@ class LoggedSteps(NamedTuple):
     """[n] r"""
     failing: Flags
     """[n] whether the step led into failure, after which every reward is the same"""
+    succeeding: Flags
+    """[n] whether the step led to success, after which every reward is 0"""
 
     def some(self, rows: Ints) -> "LoggedSteps":
         """Return some of the steps."""
         return LoggedSteps(
-            self.state[rows], self.action[rows], self.after[rows], self.reward[rows], self.failing[rows]
+            self.state[rows],
+            self.action[rows],
+            self.after[rows],
+            self.reward[rows],
+            self.failing[rows],
+            self.succeeding[rows],
         )
 
     @property
@@ -179,7 +186,8 @@ def experience(task: Task, steps: Steps) -> LoggedSteps:
     window = steps.window
     state = np.delete(window, np.s_[n_states:width], axis=1)
     after = np.hstack([steps.next, window[:, : window.shape[1] - width]])
-    return LoggedSteps(state, window[:, n_states:width], after, steps.reward, steps.failing)
+    chosen = window[:, n_states:width]
+    return LoggedSteps(state, chosen, after, steps.reward, steps.failing, steps.succeeding)
 
 
 def as_errors(task: Task, steps: Steps) -> Steps:
@@ -223,6 +231,8 @@ def decisions(policies: Policies, task: Task, views: NDArray[Any], setpoints: Fl
         views: [n, R] the states, then states and actions of each lag; they decide the precision.
         setpoints: [1, S] the setpoints.
     """
+    if task.history < 2:  # the last action is not part of what is seen, so its rate cannot be limited
+        policies = policies._replace(rates=np.zeros(0))
     windows = np.insert(views, [len(task.states)] * len(task.actions), 0.0, axis=1)
     job = Job(windows, setpoints.astype(views.dtype), task.discount, task.history)
     rollout = roll_out(policies, _standstill(task, views.dtype), job, trajectories=True)
@@ -368,7 +378,8 @@ def asked_points(controller: Controller, task: Task, views: Floats, setpoints: F
 def _targets(steps: LoggedSteps, goes_on: Floats, discount: float, k: int) -> Floats:
     """Return the targets [n] of iteration k, r + γ q(s′, π(s′)), where q is the mean of the members."""
     lasting = total_discount(discount, k) * steps.reward
-    targets: Floats = np.where(steps.failing, lasting, steps.reward + discount * goes_on)
+    follows = np.where(steps.succeeding, 0.0, discount * goes_on)
+    targets: Floats = np.where(steps.failing, lasting, steps.reward + follows)
     return targets
 
 
@@ -415,7 +426,7 @@ def _scoring_starts(task: Task, batch: Batch, n: int) -> Floats:
 
 def first_view(task: Task, starts: Floats) -> Floats:
     """Return what a controller sees first [N, R]: the window without the actions that are to be chosen."""
-    windows = first_windows(starts, len(task.actions), task.history)
+    windows = first_windows(starts, len(task.actions), task.history, task.action_starts)
     return np.delete(windows, np.s_[len(task.states) : len(task.scope.names)], axis=1)
 
 
@@ -459,9 +470,10 @@ class LinearQ:
         normal = weighted @ phi
         normal += RIDGE * np.trace(normal) / len(normal) * np.eye(len(normal))
         solve: Floats = np.linalg.solve(normal, weighted)
-        self.goes_on: Floats = solve * ~steps.failing
-        """[features, n] B, with 0 for the steps that fail"""
-        self.rewards, self.failures = self.goes_on @ steps.reward, (solve * steps.failing) @ steps.reward
+        self.goes_on: Floats = solve * ~(steps.failing | steps.succeeding)
+        """[features, n] B, with 0 for the steps that end an episode"""
+        self.rewards = (solve * ~steps.failing) @ steps.reward
+        self.failures = (solve * steps.failing) @ steps.reward
         """[features] B r of the steps that do not fail, and of those that do"""
 
     @classmethod

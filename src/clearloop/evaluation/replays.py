@@ -121,7 +121,7 @@ def replay_log(
 
 
 class _Stretches:
-    """Stretches of the log that show a whole horizon, or half an episode, without failure."""
+    """Stretches of the log that show a whole horizon, or half an episode, in which nothing ends."""
 
     def __init__(self, task: Task, batch: Batch) -> None:
         self.task = task
@@ -133,8 +133,8 @@ class _Stretches:
         ends = np.arange(len(acting)) + self.steps - 1
         inside = ends < len(acting)
         ends = np.minimum(ends, len(acting) - 1)
-        fails = np.cumsum(steps.failing)
-        whole = inside & (episode[ends] == episode) & (fails[ends] == fails - steps.failing)
+        over = np.cumsum(steps.ending)
+        whole = inside & (episode[ends] == episode) & (over[ends] == over - steps.ending)
         first = np.flatnonzero(whole)
         if len(first):
             first = first[np.linspace(0, len(first) - 1, min(MOST, len(first))).astype(np.intp)]
@@ -155,7 +155,7 @@ class _Stretches:
         low, high = task.action_limits.T
         noise = surrogate.noise.draw(len(self.rows), self.steps, _SEED)
         window, states = self.windows.copy(), self.states.copy()
-        penalties, failed = np.zeros(len(self.rows)), np.zeros(len(self.rows), np.bool_)
+        penalties, ended = np.zeros(len(self.rows)), np.zeros(len(self.rows), np.bool_)
         held = np.zeros(len(self.rows))
         replied = answer.begin() if answer is not None else None
         for k in range(self.steps):
@@ -170,11 +170,14 @@ class _Stretches:
                 setpoints=self.aims[:, k + 1],
                 noise=noise[:, k] if len(noise) else 0.0,
             )
-            reward, fails = surrogate.judge(np.hstack([after, window, self.aims[:, k]]), member)
-            reward = np.where(failed, held, reward)
-            after[failed] = window[failed, :n_states]
+            frame = np.hstack([after, window, self.aims[:, k]])
+            reward, fails = surrogate.judge(frame, member)
+            good = surrogate.reward.succeeded(frame)
+            reward = np.where(ended, held, reward)
+            after[ended] = window[ended, :n_states]
             penalties -= self.discounts[k] * reward
-            failed, held = failed | (fails & surrogate.track.absorbing), reward
+            held = np.where(ended, held, np.where(good, 0.0, reward))
+            ended |= (fails | good) & surrogate.track.absorbing
             states[:, k + 1] = after
             window = np.hstack([after, np.zeros_like(action), window])[:, : window.shape[1]]
         return states, penalties

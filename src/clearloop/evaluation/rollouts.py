@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller, encode
 from clearloop.controllers.controller import check_names
+from clearloop.controllers.memory import Derivation
 from clearloop.data import Batch
 from clearloop.data.log import first_rows, first_windows, last_rows
 from clearloop.errors import ClearloopError
@@ -20,14 +21,15 @@ from clearloop.numbers import estimate, percent
 from clearloop.plants.gym import make_environment, run_episode
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios, setpoint_table
+from clearloop.showing import Shown
 from clearloop.surrogate import Surrogate
-from clearloop.surrogate.dynamics import CALM, Disturbance
 from clearloop.surrogate.steps import Steps
 from clearloop.task import Task
 
 if TYPE_CHECKING:
     import polars as pl
 
+LARGEST_PENALTY = 1e100  # its square, which an error needs, is still a number
 _Progress = Callable[[float], None]  # is told the share of the work that is done
 
 
@@ -53,6 +55,13 @@ class Evaluation:
     """[M, N] minus the discounted return"""
     failed: NDArray[np.bool_]
     """[M, N] whether failure was reached"""
+
+    def __post_init__(self) -> None:
+        if not (np.abs(self.penalties) <= LARGEST_PENALTY).all():
+            raise ClearloopError(
+                f"task '{self.task}': rewards add up to more than {LARGEST_PENALTY:g}, too much to compare:"
+                " scale the reward down"
+            )
 
     @property
     def place(self) -> str:
@@ -104,7 +113,6 @@ def evaluate(
     surrogate: Surrogate | None = None,
     members: Sequence[int] | None = None,
     starts: Scenarios | NDArray[np.float64] | int = 1024,
-    disturbance: Disturbance = CALM,
     workers: int | None = None,
     progress: _Progress | None = None,
 ) -> Evaluation:
@@ -115,8 +123,8 @@ def evaluate(
         task: The task, whose plant the controller runs on if there is no surrogate.
         surrogate: The model to run on; None runs on the plant.
         members: The members of the surrogate to run on; None takes all.
-        starts: The number of points of the task's scoring set, or states [N, S], or scenarios.
-        disturbance: What the actuator of a surrogate does differently from the log; planners know none.
+        starts: The number of points of the task's scoring set, or states [N, S], or scenarios, which may be
+            disturbed; planners know no disturbances.
         workers: The number of threads; None takes as many as there are cores.
         progress: A function that is told the share of the work that is done, for planners, which take long.
 
@@ -127,15 +135,15 @@ def evaluate(
         ClearloopError: The controller does not suit the task, or the starts cannot be given.
     """
     controller = with_model(controller.for_task(task), task)
-    if surrogate is None and task.gymnasium is not None:
+    if surrogate is None and task.foreign:
         return _evaluate_environment(controller, task, starts)
-    history = max(window(task, [controller]), task.history + disturbance.late)
+    history = window(task, [controller])
     view = task.unveiled if surrogate is None else task
     job = make_job(task, controller, starts, surrogate, history)
     if (pilot := pilot_of(controller)) is not None:
         rollout = step_through(pilot, job, surrogate, members, workers=workers, progress=progress)
     else:
-        system = make_system(task, surrogate, history, members, disturbance)
+        system = make_system(task, surrogate, history, members)
         rollout = roll_out(encode([controller], view, history=history), system, job, workers=workers)
     on = "system" if surrogate is None else "model"
     return Evaluation(task.name, on, -rollout.returns[:, 0], rollout.failed[:, 0])
@@ -144,20 +152,55 @@ def evaluate(
 def _evaluate_environment(
     controller: Controller, task: Task, starts: Scenarios | NDArray[np.float64] | int
 ) -> Evaluation:
-    """Score a controller in a Gymnasium environment, where start n is the reset with seed n."""
-    if not isinstance(starts, int):
-        raise ClearloopError(
-            f"task '{task.name}': its environment chooses the starts: give only their number"
-        )
+    """Score a controller in a Gymnasium environment, where start n is the reset with seed n, or in an FMU."""
     setpoints = setpoint_table(task, task.horizon, controller.setpoint)
+    points = _environment_starts(task, starts)
     environment = make_environment(task, task.horizon)
     try:
-        episodes = [run_episode(environment, controller, task, setpoints, seed) for seed in range(starts)]
+        episodes = [
+            run_episode(
+                environment, controller, task, setpoints, seed, start=start, completion=_completion(task)
+            )
+            for seed, start in enumerate(points)
+        ]
     finally:
         environment.close()
     discounts = task.discount ** np.arange(task.horizon)
     penalties = np.array([-(episode.rewards @ discounts) for episode in episodes])
+    if not np.isfinite(penalties).all():
+        raise ClearloopError(f"task '{task.name}': its plant gives no reward: give cases or an expression")
     return Evaluation(task.name, "system", penalties[None], np.array([[e.failed for e in episodes]]))
+
+
+def _completion(task: Task) -> Derivation | None:
+    """Return what computes the derived states of an FMU; an environment shows all states."""
+    known = task.fmu is not None and task.derived
+    return Derivation(task.derived, task.action_names, task.past_actions) if known else None
+
+
+def _environment_starts(
+    task: Task, starts: Scenarios | NDArray[np.float64] | int
+) -> list[dict[str, float] | None]:
+    """Return the first values of states for each episode; None where the environment chooses them.
+
+    An FMU starts in the task's box of starts; without one, it has a single start, its own.
+    """
+    if task.fmu is None:
+        if isinstance(starts, int):
+            return [None] * starts
+        raise ClearloopError(
+            f"task '{task.name}': its environment chooses the starts: give only their number"
+        )
+    names = list(task.state_names)
+    if isinstance(starts, int):
+        if task.start_box is None:
+            return [None]
+        names = [name for name in names if name in task.starts]
+        starts = task.scoring_starts(starts)
+    elif isinstance(starts, Scenarios):
+        raise ClearloopError(f"task '{task.name}': an FMU takes the number of starts, or a table of states")
+    places = [task.state_names.index(name) for name in names]
+    return [dict(zip(names, point[places].tolist(), strict=True)) for point in starts]
 
 
 class SetpointChange(NamedTuple):
@@ -169,7 +212,7 @@ class SetpointChange(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Shown):
     """The course of T steps on M members of a surrogate; on the plant M is 1."""
 
     task: Task
@@ -238,7 +281,7 @@ def simulate(
     check_names("start", start or {}, "a state", task.unveiled.state_names)
     check_names("setpoint", {change.name for change in setpoints}, "a state with a setpoint", task.setpoints)
     controller = with_model(controller.for_task(task), task)
-    if surrogate is None and task.gymnasium is not None:
+    if surrogate is None and task.foreign:
         table = setpoint_table(task, steps or task.horizon, controller.setpoint)
         return _simulate_environment(controller, task, _changed(table, task, setpoints), start)
     history, view = window(task, [controller]), task.unveiled if surrogate is None else task
@@ -272,12 +315,20 @@ def _changed(
 def _simulate_environment(
     controller: Controller, task: Task, setpoints: NDArray[np.float64], start: Mapping[str, float] | None
 ) -> Trajectory:
-    """Run a controller in a Gymnasium environment, from its reset with seed 0."""
-    if start:
+    """Run a controller in a Gymnasium environment, from its reset with seed 0, or in an FMU."""
+    if start and task.fmu is None:
         raise ClearloopError(f"task '{task.name}': its environment chooses the start, so none can be given")
     environment = make_environment(task, len(setpoints))
     try:
-        states, actions, rewards, _ = run_episode(environment, controller, task, setpoints, seed=0)
+        states, actions, rewards, _ = run_episode(
+            environment,
+            controller,
+            task,
+            setpoints,
+            seed=0,
+            start=start or None,
+            completion=_completion(task),
+        )
     finally:
         environment.close()
     return Trajectory(task, controller, states[None], actions[None], rewards[None], setpoints)
@@ -288,7 +339,8 @@ def _simulate_environment(
 
 def window(task: Task, controllers: Sequence[Controller]) -> int:
     """Return the number of rows that the engine must keep for the task, its reward and the controllers."""
-    return max(task_window(task), *(controller.history for controller in controllers))
+    needed = (max(controller.history, 2 if controller.rates else 1) for controller in controllers)
+    return max(task_window(task), *needed)
 
 
 def make_system(
@@ -296,12 +348,11 @@ def make_system(
     surrogate: Surrogate | None,
     history: int,
     members: Sequence[int] | None = None,
-    disturbance: Disturbance = CALM,
 ) -> System:
-    """Return the task's plant; or, if a surrogate is given, all or some of its members, disturbed."""
+    """Return the task's plant; or, if a surrogate is given, all or some of its members."""
     if surrogate is None:
         return lower_plant(task, np.float64, history)
-    return surrogate.system(np.float64, members, history, disturbance)
+    return surrogate.system(np.float64, members, history)
 
 
 def make_job(
@@ -381,18 +432,19 @@ def step_through(
 def _run(
     pilot: ModelPilot, system: System, job: Job, workers: int | None, progress: _Progress
 ) -> tuple[Any, ...]:
-    """Return returns, failures, states, actions and rewards, with a row for each start.
+    """Return returns, failures, states, actions, rewards and successes, with a row for each start.
 
     If failure is absorbing, a plant that failed is not planned for any more: its states, its reward and its
-    action stay the same.
+    action stay the same. So it is with one that succeeded, but its reward is 0 from then on.
     """
     task, steps, n_states = pilot.task, job.setpoints.shape[1], job.setpoints.shape[2]
     setpoints = np.broadcast_to(job.setpoints, (len(job.starts), steps, n_states))
-    windows, seen = _windows(job, n_states, len(task.actions), pilot.history), _seen(pilot, n_states)
+    windows, seen = _windows(job, n_states, task, pilot.history), _seen(pilot, n_states)
     starts = windows[:, :n_states]
     states = np.repeat(starts[:, None], steps + 1, axis=1)
     actions = np.zeros((len(starts), steps, len(task.actions)))
-    rewards, failed = np.zeros((len(starts), steps)), np.zeros(len(starts), np.bool_)
+    rewards = np.zeros((len(starts), steps))
+    failed, succeeded = np.zeros((2, len(starts)), np.bool_)
     running, plans = np.arange(len(starts)), None
     for step in range(steps):
         aims, outside = setpoints[running, step : step + 2], job.script[:, step : step + 2]
@@ -409,23 +461,30 @@ def _run(
         )
         moved = roll_out(fixed_actions(chosen[:, None], task), system, present, trajectories=True)
         after, failing = np.asarray(moved.states)[0, 0, :, 1], moved.failed[0, 0]
+        good = np.asarray(moved.succeeded)[0, 0]
+        if task.action_changes.size:
+            chosen = np.asarray(moved.actions)[0, 0, :, 0]
         states[running, step + 1 :] = after[:, None]
         actions[running, step:] = chosen[:, None]
         rewards[running, step:] = np.asarray(moved.rewards)[0, 0]
+        rewards[running[good], step + 1 :] = 0.0
         failed[running] |= failing
+        succeeded[running] |= good
         progress((step + 1) / steps)
-        going = ~(failing & system.dynamics.absorbing)
+        going = ~((failing | good) & system.dynamics.absorbing)
         if not going.any():
             break
         windows = _moved_on(windows, chosen, after)[going]
         running, plans = running[going], plans.of(going)
-    return rewards @ job.discount ** np.arange(steps), failed, states, actions, rewards
+    return rewards @ job.discount ** np.arange(steps), failed, states, actions, rewards, succeeded
 
 
-def _windows(job: Job, n_states: int, n_actions: int, history: int) -> Floats:
+def _windows(job: Job, n_states: int, task: Task, history: int) -> Floats:
     """Return the windows [N, H (S + A)] that are given, or those that episodes begin with."""
     starts: Floats = job.starts
-    return starts if starts.shape[1] > n_states else first_windows(starts, n_actions, history)
+    if starts.shape[1] > n_states:
+        return starts
+    return first_windows(starts, len(task.actions), history, task.action_starts)
 
 
 def _seen(pilot: ModelPilot, n_states: int) -> Ints:
@@ -463,23 +522,31 @@ class LoggedCost:
         acting = np.flatnonzero(~last_rows(batch.episodes))
         episode = batch.episodes[acting]
         ends = np.flatnonzero(last_rows(batch.episodes))[episode] - episode - 1  # of the steps: one less
-        failing = np.flatnonzero(steps.failing)
+        ending = np.flatnonzero(steps.ending)
         first = np.arange(len(acting))
-        fails = np.append(failing, len(acting))[np.searchsorted(failing, first)]
-        failed = fails <= ends
-        self._stops = np.where(failed, fails, ends)
-        """[steps] last logged step of the same episode, or the step that fails"""
+        last = np.append(ending, len(acting))[np.searchsorted(ending, first)]
+        ended = last <= ends
+        self._stops = np.where(ended, last, ends)
+        """[steps] last logged step of the same episode, or the step that fails or succeeds"""
+        self._held = np.where(steps.succeeding, 0.0, self._reward)
+        """[steps] what is paid again and again after a step that ends an episode"""
         age = acting - first_rows(batch.episodes)[acting]
-        shown = (failed | (first + task.horizon - 1 <= ends)) & (age + task.horizon <= age.max() + 1)
+        shown = (ended | (first + task.horizon - 1 <= ends)) & (age + task.horizon <= age.max() + 1)
         self._first = first[shown]
         self.rows: Ints = acting[shown]
-        """rows from which the log shows a whole horizon, or a failure before. Rows later in their episode
+        """rows from which the log shows a whole horizon, or an end before. Rows later in their episode
         than any row with a whole horizon are left out, because the log would show only their failures"""
 
     def penalties(self, chosen: Ints) -> Floats:
-        """Return the penalties [n] from `rows[chosen]` on; a failed plant repeats its last reward."""
+        """Return the penalties [n] from `rows[chosen]` on.
+
+        A plant that failed repeats its last reward, and one that succeeded gets none.
+        """
         first = self._first[chosen]
         penalties = np.zeros(len(first))
         for step in range(self.task.horizon):  # not a table of [n, horizon], which may be large
-            penalties -= self.task.discount**step * self._reward[np.minimum(first + step, self._stops[first])]
+            stops = self._stops[first]
+            logged = self._reward[np.minimum(first + step, stops)]
+            paid = np.where(first + step > stops, self._held[stops], logged)
+            penalties -= self.task.discount**step * paid
         return penalties

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from clearloop.arrays import Floats
+from clearloop.arrays import Floats, Ints
 from clearloop.controllers import Controller
 from clearloop.data import Batch
-from clearloop.data.excitation import DETERMINED, is_constant
+from clearloop.data.excitation import DETERMINED, FEW_MOVES, FEWEST_MOVES, is_constant
 from clearloop.errors import ClearloopError
 from clearloop.explanation.fitting import FitTarget, make_target
 from clearloop.explanation.laws import (
@@ -29,6 +30,7 @@ from clearloop.explanation.signals import Signals, Structure
 from clearloop.explanation.trials import LawCandidate, Past, Trials, look_back, simplest
 from clearloop.expression.nodes import READ_LIMIT
 from clearloop.numbers import careful_percent
+from clearloop.showing import Shown
 from clearloop.task import Task
 
 # The account of one action: how it was chosen, and whether that leaves something to learn from.
@@ -36,6 +38,7 @@ from clearloop.task import Task
 Chosen = Literal["law", "random", "planned", "constant"]
 RANDOM = 0.05  # share of a random action that a law may explain by chance
 ADDS = 0.05  # share that a law must explain of what the action's own past leaves
+_ROUNDING = 1e-9  # share of the largest action
 _CERTAIN = 1e-6  # share of an action: a law that leaves less needs no other proof
 
 
@@ -54,6 +57,8 @@ class Account:
     tried: tuple[tuple[str, float], ...]
     """the kinds of law that were tried, and the share that the best of each explains; none if constant"""
     dt: float
+    moves: int
+    """how often the action changed from one row to the next"""
 
     @property
     def chosen(self) -> Chosen:
@@ -74,7 +79,7 @@ class Account:
     @property
     def enough(self) -> bool:
         """True if the action varies enough apart from the law to tell what it does."""
-        return self.independent >= 1 - DETERMINED
+        return self.independent >= 1 - DETERMINED and self.moves >= FEWEST_MOVES
 
     @property
     def verdict(self) -> str:
@@ -100,6 +105,11 @@ class Account:
         """One sentence that says whether this action can be learned from."""
         if self.chosen == "constant":
             return f"The log does not show what {self.action} does: log some minutes in which it varies."
+        if self.chosen != "law" and self.moves < FEW_MOVES:
+            return (
+                f"{self.action} does not depend on the states, but it moves only {self.moves} times: log "
+                f"{FEW_MOVES} moves or more, to different values."
+            )
         if self.chosen != "law":
             return f"All of {self.action} varies independently of the states: that is good to learn from."
         apart = f"Apart from the law, {careful_percent(self.independent)} of {self.action} varies by itself: "
@@ -163,8 +173,8 @@ _FEWEST = 50  # rows with an action
 _LONGEST_NAME = 200  # characters
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Shown):
     """The answer to how the actions of a batch were chosen."""
 
     task: Task
@@ -172,8 +182,6 @@ class Explanation:
     """an account of each action"""
     moving: tuple[str, ...]
     """the states whose setpoint changes in the log"""
-    longest: int
-    """the rows of the longest episode"""
 
     @property
     def verdict(self) -> str:
@@ -191,7 +199,13 @@ class Explanation:
         laws = {a.action: a.law if a.chosen == "law" else a.mean for a in self.accounts}
         shares = ", ".join(f"{careful_percent(a.law.explained)} of {a.action}" for a in self.accounts)
         name = f"as logged; explains {shares}"[:_LONGEST_NAME]
-        return write_law(self.task, laws, self.longest, self.moving, name).for_task(self.task)
+        return write_law(self.task, laws, self.moving, name).for_task(self.task)
+
+    def __repr__(self) -> str:
+        lines = [account.verdict for account in self.accounts]
+        if any(account.chosen == "law" for account in self.accounts):
+            lines += self.controller().words()
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON values."""
@@ -225,11 +239,12 @@ def explain(task: Task, batch: Batch) -> Explanation:
         make_target(name, values, signals, limits)
         for name, values, limits in zip(task.action_names, actions.T, task.action_limits, strict=True)
     ]
+    with threadpool_limits(limits=1, user_api="blas"):  # more threads wait for each other
+        accounts = tuple(_account(signals, target) for target in targets)
     return Explanation(
         task=task,
-        accounts=tuple(_account(signals, target) for target in targets),
+        accounts=accounts,
         moving=tuple(np.array(task.state_names)[signals.moving].tolist()),
-        longest=int(signals.age.max()) + 1,
     )
 
 
@@ -239,7 +254,7 @@ def _account(signals: Signals, target: FitTarget) -> Account:
         levels, counts = np.unique(known, return_counts=True)
         usual, share = float(levels[counts.argmax()]), float(counts.max() / len(known))
         law = replace(find_law(signals, target, _NONE)[0], constant=usual, explained=share)
-        return Account(target.name, law, Past(1.0, 0.0), usual, 0.0, (), signals.task.dt)
+        return Account(target.name, law, Past(1.0, 0.0), usual, 0.0, (), signals.task.dt, 0)
     trials = Trials(signals, target)
     found = [_NONE, *trials.candidates()]
     law, asked = _best(signals, target, found, trials.rows)
@@ -251,7 +266,14 @@ def _account(signals: Signals, target: FitTarget) -> Account:
         saturated=float(np.mean(target.saturated[signals.chosen])),
         tried=_tried(trials, found),
         dt=signals.task.dt,
+        moves=_moves(target.values, signals.episodes),
     )
+
+
+def _moves(values: Floats, episodes: Ints) -> int:
+    """Count the changes of an action [n] within episodes; what rounding changes is no move."""
+    changes = np.abs(np.diff(values)) > _ROUNDING * np.nanmax(np.abs(values))
+    return int(np.count_nonzero(changes & (episodes[1:] == episodes[:-1])))
 
 
 def _best(
@@ -274,7 +296,7 @@ def _tried(trials: Trials, candidates: Iterable[LawCandidate]) -> tuple[tuple[st
     kinds: dict[str, list[LawCandidate]] = {"linear": [whole]}
     for candidate in candidates:
         if candidate.terms:
-            kinds.setdefault(kind_of(candidate.terms), []).append(candidate)
+            kinds.setdefault(kind_of(candidate.terms, trials.signals.sums), []).append(candidate)
     plain = {kind: replace(simplest(some, trials.rows), lasting=0.0) for kind, some in kinds.items()}
     laws = {kind: find_law(trials.signals, trials.target, some)[0] for kind, some in plain.items()}
     return tuple((kind, law.explained) for kind, law in laws.items())

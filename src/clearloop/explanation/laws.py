@@ -1,8 +1,8 @@
 """Laws that may have chosen the actions of a log: fitted with their gains, in words, as controller files."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from clearloop.controllers import PID, Controller, Equation, Linear
 from clearloop.controllers.pid import Loop, Loops
 from clearloop.errors import ClearloopError
 from clearloop.explanation.fitting import PARTS, ROUNDING, FitTarget, fit, parts_of, price
-from clearloop.explanation.signals import Regressor, Signals, Structure
-from clearloop.explanation.trials import MOST_SUMMED, LawCandidate
+from clearloop.explanation.signals import ErrorSum, Regressor, Signals, Structure
+from clearloop.explanation.trials import LawCandidate
 from clearloop.expression import Variable, parse, substitute, to_text, variables
 from clearloop.numbers import counted, significant
 from clearloop.task import Task
@@ -37,16 +37,23 @@ class Law:
     """0 if there is none; with sums since the start, each episode may have its own"""
     explained: float
     """the share of the action's variance that the law explains in held-out time, rows at limits included"""
+    sums: Mapping[str, ErrorSum] = field(default_factory=dict)
+    """what the computed states of the task sum up"""
 
     @property
     def kind(self) -> str:
         """The kind of law: `linear`, `PI`, `PD`, `PID` or `equation`."""
-        return kind_of(self.terms)
+        return kind_of(self.terms, self.sums)
 
 
-def kind_of(terms: tuple[Regressor, ...]) -> str:
-    """Return the kind of a law with these terms: `linear`, `PI`, `PD`, `PID` or `equation`."""
-    kinds = {term.kind for term in terms}
+def kind_of(terms: tuple[Regressor, ...], sums: Mapping[str, ErrorSum]) -> str:
+    """Return the kind of a law with these terms: `linear`, `PI`, `PD`, `PID` or `equation`.
+
+    Args:
+        terms: The terms.
+        sums: The computed states that are integrals of errors.
+    """
+    kinds = {"sum" if term.state in sums else term.kind for term in terms}
     if "formula" in kinds:
         return "equation"
     return _NAMES["d" * ("rate" in kinds) + "i" * ("sum" in kinds)]
@@ -94,6 +101,7 @@ def _fitted(
         windows=_windows(candidate, signals.task.state_names),
         constant=0.0 if structure.continued else float(law.constants[0]),
         explained=_explained(target.values[rows], predicted[rows]),
+        sums=signals.sums,
     )
     return found, target.clip(law(features, groups))
 
@@ -150,8 +158,12 @@ class StandardForm(NamedTuple):
 def standard_forms(law: Law) -> Iterator[StandardForm]:
     """Yield the PID laws in a law: of each state whose value, and integral or rate, it reads."""
     gains = {(term.kind, term.state): float(gain) for term, gain in zip(law.terms, law.gains, strict=True)}
+    integrals = {state: gain for (kind, state), gain in gains.items() if kind == "sum"}
+    for name, (state, rate) in law.sums.items():
+        if ("value", name) in gains:
+            integrals[state] = integrals.get(state, 0.0) + rate * gains["value", name]
     for (kind, state), kp in gains.items():
-        ki, kd = gains.get(("sum", state)), gains.get(("rate", state))
+        ki, kd = integrals.get(state), gains.get(("rate", state))
         if kind == "value" and kp and (ki or kd):
             yield StandardForm(state, -kp, kp / ki if ki else None, kd / kp if kd else None)
 
@@ -242,22 +254,19 @@ class Restarted:
         return f"if({unmoved}, {self.first}, {self.later})"
 
 
-def write_law(
-    task: Task, laws: Mapping[str, Law | float], longest: int, moving: Sequence[str], name: str
-) -> Controller:
+def write_law(task: Task, laws: Mapping[str, Law | float], moving: Sequence[str], name: str) -> Controller:
     """Write laws as one controller, of the simplest kind that can hold them.
 
     Args:
         task: The task whose actions are chosen.
         laws: A law or a constant for each action.
-        longest: The rows of the longest episode.
         moving: The states whose setpoint changes in the log.
         name: What the controller is called.
 
     Raises:
         ClearloopError: A law looks back further than a controller file can.
     """
-    loops = {action: _loops(law, task, longest, moving) for action, law in laws.items()}
+    loops = {action: _loops(law, task, moving) for action, law in laws.items()}
     if all(loops.values()):
         return PID(name=name, outputs={action: found for action, found in loops.items() if found})
     found = {action: _formula(law, task, action) for action, law in laws.items()}
@@ -267,24 +276,38 @@ def write_law(
     return Equation(name=name, outputs={action: str(one) for action, one in found.items()})
 
 
-def _loops(law: Law | float, task: Task, longest: int, moving: Sequence[str]) -> Loops | None:
+def _loops(law: Law | float, task: Task, moving: Sequence[str]) -> Loops | None:
     """Return the law as PID loops; None if a file of kind `pid` cannot hold it, or need not."""
     if isinstance(law, float) or law.kind not in ("PI", "PD", "PID"):
         return None
+    if all(term.kind in ("value", "setpoint") for term in law.terms):
+        return None  # the integral is a computed state: a weighted sum holds such a law
     form = law.structure
     kinds = {(term.kind, term.state): gain for term, gain in zip(law.terms, law.gains, strict=True)}
-    value_rates = not form.of_error and any(("rate", name) in kinds for name in moving)
-    setpoints = any(kind == "setpoint" for kind, _ in kinds)
-    if form.delay or form.pole or form.paused or value_rates or setpoints:
+    if form.delay:
         return None
-    loops = []
+    loops, fed = [], {}
     for name in task.state_names:
         kp, ki, kd = (-kinds.get((kind, name), 0.0) for kind in ("value", "sum", "rate"))
+        aim = kinds.get(("setpoint", name), 0.0)
+        if aim and not kp:
+            fed[str(Variable(name, part="setpoint"))] = _short(aim)
         if kp or ki or kd:
-            window = law.windows.get(name, 1) or min(max(longest, task.horizon), MOST_SUMMED)
-            gains = {"kp": _short(kp), "ki": _short(ki * task.dt), "kd": _short(kd / task.dt)}
-            loops.append(Loop(input=name, **gains, window=window))
-    return Loops(bias=_short(law.constant), loops=tuple(loops))
+            table: dict[str, Any] = {
+                "input": name, "kp": _short(kp), "ki": _short(ki * task.dt), "kd": _short(kd / task.dt)
+            }  # fmt: skip
+            if law.windows.get(name, 1) == 0:
+                table["integral"] = True
+            else:
+                table["window"] = law.windows.get(name, 1)
+            if kd and form.pole:
+                table["filter"] = _short(form.pole / (1 - form.pole))
+            if kd and not form.of_error and name in moving:
+                table["derivative_of"] = "measurement"
+            if aim and kp:  # kp e + aim r = kp (b r − y)
+                table["setpoint_weight"] = _short(1 + aim / kp)
+            loops.append(Loop(**table))
+    return Loops(bias=_short(law.constant), loops=tuple(loops), feedforward=fed or None)
 
 
 def _formula(law: Law | float, task: Task, action: str) -> "WeightedSum | Restarted":

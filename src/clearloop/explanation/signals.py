@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, permutations
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data import Batch
 from clearloop.data.log import first_rows, setpoint_rows
-from clearloop.expression import Number, Operation, Variable, fold, parse
+from clearloop.expression import Call, Expression, Number, Operation, Variable, fold, parse, simplify
 from clearloop.expression.nodes import READ_LIMIT
+from clearloop.expression.summands import Term, split_terms
 from clearloop.task import Task
 
 
@@ -56,6 +58,11 @@ class Signals:
         """The errors, value − setpoint [n, S]: a bare name in a controller file means the error."""
         return self.states - self.aims
 
+    @cached_property
+    def sums(self) -> "dict[str, ErrorSum]":
+        """The computed states that sum the error of another state."""
+        return error_sums(self.task)
+
     @property
     def moving(self) -> Flags:
         """True for the states whose setpoint changes in this log [S]."""
@@ -95,6 +102,39 @@ class Signals:
             smoothed = np.append(smoothed[:reach], smoothed[reach:] + pole**reach * before)
             reach *= 2
         return smoothed
+
+
+class ErrorSum(NamedTuple):
+    """What a computed state sums up, such as `clip(sum[t-1] + dt*level.error, -9, 9)`."""
+
+    state: str
+    """the state whose error, value - setpoint, it sums"""
+    rate: float
+    """by how much it grows in a second with an error of 1"""
+
+
+def error_sums(task: Task) -> dict[str, ErrorSum]:
+    """Find the computed states that sum the error of another state, within limits or without.
+
+    Args:
+        task: The task, whose formulas say what is computed.
+
+    Returns:
+        What each of them sums, by its name.
+    """
+    found = ((name, _error_sum(name, formula, task.dt)) for name, formula in task.derived.items())
+    return {name: summed for name, summed in found if summed}
+
+
+def _error_sum(name: str, formula: Expression, dt: float) -> ErrorSum | None:
+    if isinstance(formula, Call) and formula.operation.name == "clip":
+        formula = formula.arguments[0]
+    before = Variable(name, lag=1)
+    terms = split_terms(simplify(formula))
+    match [term for term in terms if term != Term(1.0, before)]:
+        case [Term(factor, Variable(state, "error", None))] if len(terms) == 2:
+            return ErrorSum(state, factor / dt)
+    return None
 
 
 # Terms of equations: functions and products of errors, in the formula language.
@@ -181,15 +221,21 @@ class Structure:
         return self.windows is None or self.continued
 
     def terms(self, signals: Signals) -> list[Regressor]:
-        """Return all terms that a law of this form may have."""
-        names = np.array(signals.task.state_names)
+        """Return all terms that a law of this form may have.
+
+        Without sums of its own, a law reads the sums that the task computes. With them it does not: what it
+        summed up began with another value, or had other limits, than what is computed. The rate of a computed
+        sum is the error itself.
+        """
+        names = list(signals.task.state_names)
+        plain = [name for name in names if name not in signals.sums]
         kinds: list[tuple[_Kind, list[str]]] = [
-            ("value", list(names)),
-            ("setpoint", list(names[signals.moving])),
-            ("sum", list(names) if self.windows is not None else []),
-            ("rate", list(names) if self.pole is not None else []),
+            ("value", names if self.windows is None else plain),
+            ("setpoint", np.array(names)[signals.moving].tolist()),
+            ("sum", plain if self.windows is not None else []),
+            ("rate", plain if self.pole is not None else []),
         ]
-        return [Regressor(kind, str(name)) for kind, there in kinds for name in there]
+        return [Regressor(kind, name) for kind, there in kinds for name in there]
 
     def relevant(self, term: Regressor, signals: Signals) -> "Structure":
         """Return the part of the form that a term depends on, so that its column is computed once."""

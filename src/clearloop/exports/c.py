@@ -4,26 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clearloop.controllers.routine import Input, Routine
+from clearloop.controllers.routine import Input, Routine, State
 from clearloop.exports.comments import about, commented, folded, harmless
-from clearloop.exports.lowering import lower
-from clearloop.exports.printer import (
-    PLAIN,
-    SPECIAL,
-    STEP,
-    Dialect,
-    Environment,
-    Names,
-    Syntax,
-    body_lines,
-    layer_function,
-    output_words,
-    plain_name,
-    ring_key,
-)
-from clearloop.exports.spans import Precision
+from clearloop.exports.guard import OPTIONS, routine_of
+from clearloop.exports.printer import PLAIN, SPECIAL, STEP, Dialect, Environment, Names, plain_name, ring_key
+from clearloop.exports.spans import Precision, Span
+from clearloop.exports.statements import Syntax, body_lines, gain_words, layer_function, output_words
 from clearloop.exports.targets import Files, Order, Target
 from clearloop.expression import Variable
+from clearloop.expression.nodes import READ_LIMIT
 
 # The small functions that a C export contains if it calls them. They are written for the type `real`, with
 # numbers as `<0.5>` and functions of math.h by their names for double; `typed` makes double or float of it.
@@ -50,14 +39,14 @@ static real saturated(real x)
     "divided": """/* a/b, or 0 if b is 0. */
 static real divided(real a, real b)
 {
-    return b == <0> ? <0> : saturated(a/b);
+    return (b == <0>) ? <0> : saturated(a/b);
 }
 """,
     "power": """/* base to the power of exponent, or 0 where that is undefined. */
 static real power(real base, real exponent)
 {
-    if (base == <0>) { return exponent == <0> ? <1> : <0>; }
-    if (base < <0> && exponent != floor(exponent)) { return <0>; }
+    if (base == <0>) { return (exponent == <0>) ? <1> : <0>; }
+    if ((base < <0>) && (exponent != floor(exponent))) { return <0>; }
     return saturated(pow(base, exponent));
 }
 """,
@@ -70,22 +59,22 @@ static real angle(real y, real x)
     "sign": """/* The sign of x: -1, 0 or 1. */
 static real sign(real x)
 {
-    return x > <0> ? <1> : x < <0> ? <-1> : <0>;
+    return (x > <0>) ? <1> : ((x < <0>) ? <-1> : <0>);
 }
 """,
     "wrap": """/* The angle x, brought into [-pi, pi). */
 static real wrap(real x)
 {
     const real pi = <3.141592653589793>, turn = <6.283185307179586>;
-    const real rest = x - turn*floor((x + pi)/turn);
-    return rest >= -pi && rest < pi ? rest : -pi;
+    const real rest = x - (turn*floor((x + pi)/turn));
+    return ((rest >= -pi) && (rest < pi)) ? rest : -pi;
 }
 """,
     "level": """/* Rounds x to the nearest of the levels that divide low to high into count equal steps. */
 static real level(real x, real low, real high, real count)
 {
-    const real k = floor((clip(x, low, high) - low)*count/(high - low) + <0.5>);
-    return fmin(low + k*(high - low)/count, high);
+    const real k = floor(((clip(x, low, high) - low)*count/(high - low)) + <0.5>);
+    return fmin(low + (k*(high - low)/count), high);
 }
 """,
     "shift": """/* Moves all past values back by one step. */
@@ -130,14 +119,14 @@ _ACTIVATIONS = {
     "identity": "sum",
     "relu": "fmax(sum, <0>)",
     "tanh": "tanh(sum)",
-    "sigmoid": "<0.5> + <0.5>*tanh(<0.5>*sum)",
+    "sigmoid": "<0.5> + (<0.5>*tanh(<0.5>*sum))",
 }
 
 
 def _layer_helper(activation: str, over: bool) -> str:
-    add, bias = "sum += weights[i*inputs + j]*x[j]", "sum + bias[i]"
+    add, bias = "sum += weights[(i*inputs) + j]*x[j]", "sum + bias[i]"
     if over:
-        add = "sum = saturated(sum + saturated(weights[i*inputs + j]*x[j]))"
+        add = "sum = saturated(sum + saturated(weights[(i*inputs) + j]*x[j]))"
         bias = f"saturated({bias})"
     return _LAYER.format(
         name=layer_function(activation, over),
@@ -205,7 +194,7 @@ _SPECIAL = SPECIAL | {
     "log": "log(fmax({0}, <1e-30>))",
 }
 
-_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_ALL_HELPERS, number=_number)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_ALL_HELPERS, number=_number, brackets=True)
 
 _SYNTAX = Syntax(
     let="const real {target} = {value};",
@@ -218,18 +207,34 @@ _SYNTAX = Syntax(
     layer="real {target}[{count}];\n{function}({weights}, {bias}, {source}, {width}, {target}, {count});",
     best_open="real {value} = {zero};\nint {chosen} = 0;\nfor (int row = 0; row < {count}; row++) {{",
     best_input="{source}[{element}] = {table}[{row_index}];",
-    best_close="    if (row == 0 || {last}[0] > {value}) {{ {value} = {last}[0]; {chosen} = row; }}\n}}",
+    best_close="    if ((row == 0) || ({last}[0] > {value})) {{ {value} = {last}[0]; {chosen} = row; }}\n}}",
     best_choice="const real {target} = {table}[{chosen_index}];",
     output="real {name} = {value};",
     clip="{name} = clip({name}, {low}, {high});",
     level="{name} = level({name}, {low}, {high}, {parts});",
     answer="output->{name} = {name};",
+    flag="const bool {target} = {value};",
+    set="{name} = {value};",
+    correct="memory->{past}[0] = {value};",
+    act_result="real {target} = {zero};",
+    act_open="if ({when}) {{\n    {law}(memory, input, output);",
+    act_action="{target} = output->{action};",
+    act_close="}}",
+    act_restart=" else {{\n    memory->started = false; /* the next step is like a first one */\n}}",
+    report="output->{name} = (unsigned int)({value});",
+    status="output->{name} = 0u;",
+    bit="if ({when}) {{\n    output->{name} |= {number}u; /* {words} */\n}}",
+    remark="/* {words} */",
 )
 
 
-_ADVICE = (
-    "Compile with -ffp-contract=off (a fused multiply-add rounds differently), and not with -ffast-math.",
-    "Inputs are limited to +/-1e12. NaN inputs are not detected: check for them before the call.",
+_COMPILER = (
+    "Compile with -ffp-contract=off (a fused multiply-add rounds differently), and not with -ffast-math."
+)
+_UNGUARDED = "Inputs are limited to +/-1e12. NaN inputs are not detected: check for them before the call."
+_GUARDED = (
+    "The step guards itself: while an input is invalid (NaN, beyond +/-1e12 or its range, marked), the law "
+    "does not run; the last action is held, then the safe value is given."
 )
 
 
@@ -245,7 +250,9 @@ class TranslationUnit:
     """The definitions of the functions, without the helpers that they call."""
     precision: Precision
     members: Mapping[Variable, str]
-    """The names of inputs, setpoints and actions in the structs."""
+    """The names of inputs, setpoints, actions and reports in the structs."""
+    guarded: bool = False
+    """Whether the step checks its inputs."""
 
     @property
     def prototypes(self) -> str:
@@ -255,27 +262,21 @@ class TranslationUnit:
             "/* Resets the memory. Call it before the first step, and whenever a new episode begins. */\n"
             f"void {name}_init({name}_memory *memory);\n\n"
             "/* Computes one control step: the actions for the present inputs. */\n"
-            f"{_step_head(name)};\n"
+            f"{_head(f'void {name}_step', name)};\n"
         )
 
     def header(self, about: list[str]) -> str:
         """Return the text of the header file; `about` has the lines of its first comment."""
         guard = f"{self.prefix.upper()}_H"
         comment = "\n".join(commented(about, " *"))
-        head = f"/*\n{comment}\n */\n#ifndef {guard}\n#define {guard}\n\n"
+        head = f"/*\n{comment}\n */\n#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n\n"
         return f"{head}{self.types}\n{self.prototypes}\n#endif\n"
 
     def source(self, about: list[str]) -> str:
         """Return the text of the source file; `about` has the lines of its first comment."""
-        comment = "\n".join(commented([*about, *_ADVICE], " *"))
+        comment = "\n".join(commented([*about, _COMPILER, _GUARDED if self.guarded else _UNGUARDED], " *"))
         head = f'/*\n{comment}\n */\n#include "{self.prefix}.h"\n\n#include <math.h>\n\n'
         return head + helper_text([self]) + self.functions
-
-
-def _step_head(name: str) -> str:
-    return folded(
-        f"void {name}_step({name}_memory *memory, const {name}_input *input, {name}_output *output)", ""
-    )
 
 
 def helper_text(units: list[TranslationUnit]) -> str:
@@ -297,37 +298,76 @@ def c_unit(routine: Routine, name: str, precision: Precision) -> TranslationUnit
     """
     prefix = Names(_RESERVED).give("", name)
     names = Names({*_RESERVED, *_DIALECT.helpers, "memory", "input", "output", "first", "k", "row"})
-    environment = Environment(
-        routine=routine, dialect=_DIALECT, precision=precision, names=names, ring="memory->{}[{}]"
+    law = Environment(
+        routine=routine.law, dialect=_DIALECT, precision=precision, names=names, ring="memory->{}[{}]"
     )
-    step = list(_step(environment, prefix))
-    tables = [folded(table, STEP) for table in environment.tables]
-    step[2:2] = tables
+    for gain in routine.law.gains:
+        law.forms[gain.variable] = f"memory->{names[gain.variable]}"
+    guarded = routine.law is not routine
+    environment = _guard_environment(law, routine, prefix) if guarded else law
+    step = list(_step(law, f"static void {prefix}_law" if guarded else f"void {prefix}_step", prefix))
+    step[2 + guarded : 2 + guarded] = [folded(table, STEP) for table in law.tables]
+    if guarded:
+        step += ["", *_guarded_step(environment, prefix)]
     functions = "\n".join([*_init(environment, prefix), "", *step, ""])
     types = "\n".join(_types(environment, prefix))
     things = [*(one.variable for one in routine.inputs), *(one.action for one in routine.outputs)]
+    things += [one.target for one in routine.reports]
+    things += [one.variable for one in routine.law.gains]
     members = {thing: names[thing] for thing in things}
-    return TranslationUnit(prefix, types, typed(functions, precision), precision, members)
+    return TranslationUnit(
+        prefix, types, typed(functions, precision), precision, members, bool(routine.reports)
+    )
+
+
+def _guard_environment(law: Environment, routine: Routine, prefix: str) -> Environment:
+    """Return the environment of a guard, which shares the names of its law and reads inputs as they are."""
+    environment = Environment(
+        routine=routine,
+        dialect=_DIALECT,
+        precision=law.precision,
+        names=law.names,
+        ring=law.ring,
+        raw=True,
+        law=f"{prefix}_law",
+    )
+    for one in routine.inputs:
+        home = "input" if one.default is None else "memory"
+        environment.forms[one.variable] = f"{home}->{law.names[one.variable]}"
+    for state in routine.states:
+        environment.forms[state.variable] = f"memory->{law.names[state.variable]}"
+    environment.read_integrals(routine.law)
+    return environment
 
 
 def _types(environment: Environment, prefix: str) -> Iterator[str]:
     routine, names = environment.routine, environment.names
     real = typed("real", environment.precision)
     memory = [
-        (f"{real} {names[one.variable]}", _words(names, one, "setpoint; may be changed between steps"))
+        (f"{_type(one, real)} {names[one.variable]}", _words(names, one, one.words or _CHANGEABLE))
         for one in routine.parameters
     ]
-    if routine.remembers_the_start:
-        memory.append(("int started", "0 until the first step"))
+    memory += [(f"{real} {names[one.variable]}", gain_words(one)) for one in routine.law.gains]
+    memory += [(f"{_type(one, real)} {names[one.variable]}", one.words) for one in routine.states]
+    if routine.law.remembers_the_start:
+        memory.append(("bool started", "false until the first step"))
     memory += [
         (f"{real} {names[ring_key(ring.name)]}[{ring.depth + 1}]", "[k]: value k steps ago")
-        for ring in routine.rings
+        for ring in routine.law.rings
     ]
     inputs = [(f"{real} {names[one.variable]}", _words(names, one)) for one in routine.observed]
     outputs = [(f"{real} {names[one.action]}", output_words(one)) for one in routine.outputs]
+    outputs += [(f"unsigned int {names[one.target]}", one.words) for one in routine.reports]
     yield from _struct(f"{prefix}_input", inputs)
     yield from _struct(f"{prefix}_memory", memory)
     yield from _struct(f"{prefix}_output", outputs)
+
+
+_CHANGEABLE = "setpoint; may be changed between steps"
+
+
+def _type(one: Input | State, real: str) -> str:
+    return "bool" if one.flag else real
 
 
 def _words(names: Names, one: Input, words: str = "") -> str:
@@ -346,31 +386,42 @@ def _struct(name: str, members: list[tuple[str, str]]) -> Iterator[str]:
 def _init(environment: Environment, prefix: str) -> Iterator[str]:
     routine, names = environment.routine, environment.names
     yield f"void {prefix}_init({prefix}_memory *memory)\n{{"
-    for one in routine.parameters:
-        yield f"{STEP}memory->{names[one.variable]} = {environment.number(one.default or 0.0)};"
-    if routine.remembers_the_start:
-        yield f"{STEP}memory->started = 0;"
-    for ring in routine.rings:
+    starts = [(one.variable, one.default or 0.0, one.flag) for one in routine.parameters]
+    starts += [(one.variable, one.value, False) for one in routine.law.gains]
+    starts += [(one.variable, one.start, one.flag) for one in routine.states]
+    for variable, start, flag in starts:
+        text = ("true" if start else "false") if flag else environment.number(start)
+        yield f"{STEP}memory->{names[variable]} = {text};"
+    if routine.law.remembers_the_start:
+        yield f"{STEP}memory->started = false;"
+    for ring in routine.law.rings:
         past, zero = names[ring_key(ring.name)], environment.number(0.0)
         yield f"{STEP}fill(memory->{past}, {ring.depth + 1}, {zero});"
-    if not (routine.parameters or routine.rings):
+    if not (starts or routine.law.rings):
         yield f"{STEP}memory->unused = 0;"
     yield "}"
 
 
-def _step(environment: Environment, prefix: str) -> Iterator[str]:
+def _step(environment: Environment, head: str, prefix: str) -> Iterator[str]:
     routine, names = environment.routine, environment.names
-    yield _step_head(prefix)
+    if head.startswith("static"):
+        yield "/* The law, for valid inputs. */"
+    yield _head(head, prefix)
     yield "{"
     for one in routine.inputs:
-        name = names[one.variable]
-        yield f"{STEP}const real {name} = limited({'input' if one.default is None else 'memory'}->{name});"
+        home = "input" if one.default is None else "memory"
+        given = f"{home}->{names[one.variable]}"
+        text = f"limited({given})"
+        if one.low != -READ_LIMIT:
+            text = f"clip({given}, {environment.number(one.low)}, {environment.number(READ_LIMIT)})"
+            environment.spans[one.variable] = Span(one.low, environment.precision.rounded(READ_LIMIT))
+        yield f"{STEP}const real {names[one.variable]} = {text};"
     if not routine.observed:
         yield f"{STEP}(void)input;"
-    if not (routine.parameters or routine.rings):
+    if not (routine.parameters or routine.rings or routine.gains):
         yield f"{STEP}(void)memory;"
     if routine.remembers_the_start:
-        yield f"{STEP}const int first = !memory->started;\n{STEP}memory->started = 1;"
+        yield f"{STEP}const bool first = !memory->started;\n{STEP}memory->started = true;"
     for ring in routine.rings:
         yield f"{STEP}shift(memory->{names[ring_key(ring.name)]}, {ring.depth + 1});"
     for line in body_lines(environment, _SYNTAX):
@@ -378,15 +429,30 @@ def _step(environment: Environment, prefix: str) -> Iterator[str]:
     yield "}"
 
 
+def _guarded_step(environment: Environment, prefix: str) -> Iterator[str]:
+    """Yield the function that the caller uses: it checks the inputs, and calls the law if they are valid."""
+    yield _head(f"void {prefix}_step", prefix)
+    yield "{"
+    for line in body_lines(environment, _SYNTAX):
+        yield folded(line, STEP)
+    yield "}"
+
+
+def _head(head: str, prefix: str) -> str:
+    text = f"{head}({prefix}_memory *memory, const {prefix}_input *input, {prefix}_output *output)"
+    return folded(text, "")
+
+
 class C(Target):
     """The target `c`: a source and a header in C99."""
 
     name, title, endings = "c", "C", (".c", ".h")
-    networks, single = True, True
+    networks, single, guards, options = True, True, True, OPTIONS
     verifier = "clearloop.verification.verdict:run_c"
 
     def write(self, order: Order) -> Files:
         """Return the source and the header."""
-        unit = c_unit(lower(order.controller), order.name, order.precision)
-        words = about(order.controller, order.name)
+        routine = routine_of(order.controller, order.options, guard=order.guard)
+        unit = c_unit(routine, order.name, order.precision)
+        words = about(order.controller, order.name, order.options, order.origin)
         return {f"{unit.prefix}.c": unit.source(words), f"{unit.prefix}.h": unit.header(words)}

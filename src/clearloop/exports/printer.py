@@ -1,8 +1,9 @@
-"""The printer that all languages share: formulas, statements and identifiers.
+"""The printer that all languages share: formulas and identifiers.
 
-A language gives tables: `Dialect` for operations and `Syntax` for statements. An operation has two forms: the
-plain one, used where interval analysis shows that no special case can occur, and one that handles the special
-case (a division by 0, an overflow), which mostly calls a small helper function that the export contains.
+A language gives tables: `Dialect` for operations and `Syntax` (`statements.py`) for statements. An operation
+has two forms: the plain one, used where interval analysis shows that no special case can occur, and one that
+handles the special case (a division by 0, an overflow), which mostly calls a small helper function that the
+export contains.
 """
 
 import re
@@ -12,15 +13,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from clearloop.controllers.routine import (
+    Act,
     Best,
     Fill,
     Layer,
     Let,
     Mean,
     Output,
+    Report,
     Ring,
     Routine,
     Statement,
+    Status,
     Store,
     Sum,
     targets,
@@ -79,16 +83,19 @@ class Dialect:
         plain: The plain form of every operation: `{0} + {1}`, with the precedence of the formula language,
             or `sin({0})`.
         special: The forms that handle a special case: calls, or expressions in brackets. `{plain}` is the
-            plain form. The form `read` is a clip to ±1e12, as inputs are read.
+            plain form. The form `read` is a clip to ±1e12, as inputs are read, and `clip_anyhow` is a clip
+            whose lower limit may lie above the upper one, where a language needs another form for that.
         helpers: The definitions of the helper functions that the forms call, by name; a helper may call those
             before it.
         number: The function that writes a number in a precision.
+        brackets: Whether brackets show the order of all operations, so that no reader needs to know it.
     """
 
     plain: Mapping[str, str]
     special: Mapping[str, str]
     helpers: Mapping[str, str] = field(default_factory=dict)
     number: Callable[[float, Precision], str] = plain_number
+    brackets: bool = False
 
     def helpers_in(self, text: str) -> list[str]:
         """Return the helpers that a text calls, and those that they call, in the order of the table."""
@@ -109,12 +116,16 @@ class Piece(NamedTuple):
         binds: The precedence of its outermost operation.
         span: The interval of its values.
         value: Its value, if it is a constant.
+        flag: Whether it is the name of a flag.
+        asked: Whether it is the condition that a flag holds.
     """
 
     text: str
     binds: int
     span: Span
     value: float | None = None
+    flag: bool = False
+    asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,11 +136,13 @@ class Printer:
         dialect: The forms of operations and numbers.
         precision: The precision that the target computes in.
         leaf: The function that gives the text and the span of a variable.
+        flags: The variables that are true or false.
     """
 
     dialect: Dialect
     precision: Precision
     leaf: Callable[[Variable], tuple[str, Span]]
+    flags: Collection[Variable] = ()
 
     def text(self, tree: Expression) -> str:
         """Return a formula in the target's language."""
@@ -142,7 +155,7 @@ class Printer:
     def _leaf(self, node: Number | Variable) -> Piece:
         if isinstance(node, Variable):
             text, span = self.leaf(node)
-            return Piece(text, ATOM, span)
+            return Piece(text, ATOM, span, flag=node in self.flags)
         return self._number(node.value)
 
     def _number(self, value: float) -> Piece:
@@ -151,6 +164,8 @@ class Printer:
 
     def _call(self, operation: Operation, arguments: Sequence[Piece]) -> Piece:
         name = operation.name
+        if arguments[0].flag:  # it is asked with `flag != 0`
+            return arguments[0]._replace(flag=False, asked=True)
         if name in _COMPARISONS:
             arguments = self._exact(name, *arguments)
         span, special = found(name, [piece.span for piece in arguments], self.precision)
@@ -163,10 +178,17 @@ class Printer:
             return Piece(arguments[0].text, arguments[0].binds, span, value)
         infix = not form.endswith(")")
         texts = [piece.text for piece in arguments]
-        text = form.format(*(_operands(operation, arguments) if infix else texts))
+        if name == "if" and self.dialect.brackets:
+            texts = [piece.text if piece.binds == ATOM else f"({piece.text})" for piece in arguments]
+        operands = _operands(operation, arguments, self.dialect.brackets) if infix else texts
+        text = form.format(*operands)
+        if name == "not" and arguments[0].asked:
+            text = text.replace("(", "").replace(")", "")
         if special:
             reading = name == "clip" and (values == [-READ_LIMIT, READ_LIMIT])
             special_form = self.dialect.special["read" if reading else name]
+            if name == "clip" and arguments[1].span.high > arguments[2].span.low:
+                special_form = self.dialect.special.get("clip_anyhow", special_form)
             return Piece(special_form.format(*texts, plain=text), ATOM, span)
         return Piece(text, operation.precedence if infix else ATOM, span, value)
 
@@ -185,14 +207,18 @@ class Printer:
         return pieces
 
 
-def _operands(operation: Operation, pieces: Sequence[Piece]) -> list[str]:
-    """Put operands in brackets where the precedence requires it, and where it helps the reader."""
+def _operands(operation: Operation, pieces: Sequence[Piece], explicit: bool) -> list[str]:
+    """Put operands in brackets where the precedence requires it, and where it helps the reader.
+
+    `explicit` puts all those in brackets that bind more tightly than the operation, too.
+    """
     single = len(pieces) == 1
     texts = []
     for number, piece in enumerate(pieces):
         loose = piece.binds < operation.precedence + (number > 0 or single)
         signs = piece.text.startswith("-") and (number > 0 or single)
         mixed = (operation.precedence, piece.binds) == (OR, AND)
+        mixed = mixed or (explicit and operation.precedence < piece.binds < NEGATION)
         texts.append(f"({piece.text})" if loose or signs or mixed else piece.text)
     return texts
 
@@ -259,6 +285,8 @@ class Names:
 # The names and spans of a routine's values while it is printed, statement by statement.
 
 _ZERO = Span(0.0, 0.0)
+_TUNABLE = 100.0  # a gain may be tuned from 0 to so many times its value, and nothing overflows
+STEP = "    "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,6 +301,10 @@ class Environment:
         ring: The form of an element of a ring, such as `memory->{}[{}]`.
         spans: The intervals of the values that are known so far.
         tables: The declarations of constant numbers that statements need.
+        raw: Whether formulas read inputs as they are given; otherwise these are limited before.
+        forms: The texts of variables that are not written by their names alone.
+        flags: The variables that are true or false.
+        law: The name of the function that runs the law of a guard.
     """
 
     routine: Routine
@@ -282,13 +314,29 @@ class Environment:
     ring: str
     spans: dict[Hashable, Span] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
+    raw: bool = False
+    forms: dict[Variable, str] = field(default_factory=dict)
+    flags: set[Variable] = field(default_factory=set)
+    law: str = ""
 
     def __post_init__(self) -> None:
+        anything = Span(-self.precision.largest, self.precision.largest)
         for one in self.routine.inputs:
             self.names.give(one.variable, plain_name(one.variable))
-            self.spans[one.variable] = of_input(self.precision)
+            self.spans[one.variable] = anything if self.raw else of_input(self.precision)
+        for state in self.routine.states:
+            self.names.give(state.variable, state.variable.name)
+            self.spans[state.variable] = anything if state.size is None else Span(-state.size, state.size)
+        self.flags.update(one.variable for one in self.routine.inputs if one.flag)
+        self.flags.update(one.variable for one in self.routine.states if one.flag)
+        lets = (one for one in self.routine.body if isinstance(one, Let))
+        self.flags.update(one.target for one in lets if one.value.kind == "condition")
         for output in self.routine.outputs:
             self.names.give(output.action, output.action.name)
+        for gain in self.routine.gains:
+            self.names.give(gain.variable, gain.variable.name)
+            most = self.precision.rounded(_TUNABLE * gain.value)
+            self.spans[gain.variable] = _ZERO.hull(Span(most, most))
         values = {target for statement in self.routine.body for target in targets(statement)}
         values |= {one.variable for one in self.routine.inputs}
         for ring in self.routine.rings:
@@ -298,6 +346,14 @@ class Environment:
         for statement in self.routine.body:
             for target in targets(statement):
                 self.names.give(target, target.name)
+            if isinstance(statement, Report | Status):
+                self.names.give(statement.target, statement.target.name)
+
+    def read_integrals(self, law: Routine) -> None:
+        """Let formulas of a guard read the integrals of its law."""
+        for ring in law.rings:
+            if ring.integral:
+                self.spans[ring_key(ring.name)] = of_input(self.precision)
 
     def _start(self, ring: Ring) -> Span:
         """Return the span of a ring before it is stored to: states and actions are limited when read."""
@@ -310,7 +366,7 @@ class Environment:
     @property
     def printer(self) -> Printer:
         """A printer that knows the names and spans so far."""
-        return Printer(self.dialect, self.precision, self._leaf)
+        return Printer(self.dialect, self.precision, self._leaf, self.flags)
 
     def text(self, tree: Expression) -> str:
         """Return a formula in the target's language."""
@@ -322,11 +378,11 @@ class Environment:
 
     def _leaf(self, variable: Variable) -> tuple[str, Span]:
         if variable.lag is None:
-            return self.names[variable], self.spans[variable]
+            return self.forms.get(variable) or self.names[variable], self.spans[variable]
         array = Variable(variable.name, variable.part)
         if ring_key(array) in self.spans:
-            name, form = self.names[ring_key(array)], self.ring
-            return form.format(name, variable.lag), self.spans[ring_key(array)]
+            text = self.forms.get(variable) or self.ring.format(self.names[ring_key(array)], variable.lag)
+            return text, self.spans[ring_key(array)]
         return f"{self.names[array]}[{variable.lag}]", self.spans[array]
 
     def run(self) -> Iterator[Statement]:
@@ -355,6 +411,12 @@ class Environment:
                 self.spans[statement.target] = self.layer(statement)[0]
             case Best():
                 self._learn_best(statement)
+            case Act():
+                for output, target in zip(statement.law.outputs, statement.actions, strict=True):
+                    span = Span(-self.precision.largest, self.precision.largest)
+                    if output.limits:
+                        span = Span(*map(self.precision.rounded, output.limits))
+                    self.spans[target] = _ZERO.hull(span)
 
     def _learn_best(self, best: Best) -> None:
         for target, column in zip(best.targets, zip(*best.rows, strict=True), strict=True):
@@ -399,189 +461,3 @@ def ring_key(name: Variable) -> Hashable:
 def plain_name(variable: Variable) -> str:
     """Return the wish for a variable's identifier: `theta`, or `rho_setpoint`."""
     return variable.name if variable.part == "value" else f"{variable.name}_{variable.part}"
-
-
-# Statements: a language gives a table of templates, and one printer fills them in.
-
-STEP = "    "
-
-
-@dataclass(frozen=True, kw_only=True)
-class Syntax:
-    """The templates of a language for the statements of a routine, of one or more lines each.
-
-    Attributes:
-        let: A named value.
-        store: The present value becomes element 0 of a ring.
-        repeat: At the first step, element 0 of a ring is copied to all elements.
-        sum: The sum of the first elements of a ring.
-        fill: An array of values.
-        table: An array of constant numbers.
-        mean: The weighted mean of the outputs of rules.
-        layer: The call of the function for a layer of a network.
-        best_open: The head of a loop over the rows of `Best`.
-        best_input: Inside that loop, an element of the row becomes an element of the network's input.
-        best_close: The end of that loop, which keeps the best row.
-        best_choice: A named value from the best row.
-        output: An action before it is limited.
-        clip: The limits of an action.
-        level: The limits of an action that takes only some values.
-        answer: The assignment of an action to the result.
-    """
-
-    let: str
-    store: str
-    repeat: str
-    sum: str
-    fill: str
-    table: str
-    mean: str
-    layer: str
-    best_open: str
-    best_input: str
-    best_close: str
-    best_choice: str
-    output: str
-    clip: str
-    level: str
-    answer: str
-
-
-def body_lines(environment: Environment, syntax: Syntax) -> list[str]:
-    """Return the lines of all statements of a routine, not indented."""
-    texts = [text for one in environment.run() for text in _lines(one, environment, syntax)]
-    return "\n".join(filter(None, texts)).splitlines()
-
-
-def output_words(output: Output) -> str:
-    """Return the unit, the limits and the steps of an action for a comment: `N, -10 to 10 in 4 steps`."""
-    if output.limits is None:
-        return output.unit
-    low, high = output.limits
-    steps = f" in {output.parts} steps" if output.parts else ""
-    return f"{output.unit}, {low:g} to {high:g}{steps}".removeprefix(", ")
-
-
-def _lines(statement: Statement, environment: Environment, syntax: Syntax) -> Iterator[str]:
-    """Yield the lines of one statement, and add the tables of numbers that it needs to the environment."""
-    names, text, zero = environment.names, environment.text, environment.number(0.0)
-    match statement:
-        case Let():
-            yield syntax.let.format(target=names[statement.target], value=text(statement.value))
-        case Store(ring=ring):
-            past, count = names[ring_key(ring.name)], ring.depth + 1
-            yield syntax.store.format(past=past, value=text(ring.holds))
-            if ring.repeat:
-                yield syntax.repeat.format(past=past, count=count)
-        case Sum(ring=ring):
-            past, target = names[ring_key(ring.name)], names[statement.target]
-            yield syntax.sum.format(target=target, past=past, count=statement.count, zero=zero)
-        case Fill():
-            values = ", ".join(map(text, statement.values))
-            count = len(statement.values)
-            yield syntax.fill.format(target=names[statement.target], values=values, count=count)
-        case Mean():
-            table = names.give((statement.target, "outputs"), f"{statement.target.name}_of")
-            _table(table, statement.outputs, environment, syntax)
-            source, count = names[statement.source], len(statement.outputs)
-            target = names[statement.target]
-            yield syntax.mean.format(target=target, source=source, table=table, count=count)
-        case Layer():
-            yield from _layer(statement, environment, syntax)
-        case Best():
-            yield from _best(statement, environment, syntax)
-        case Output():
-            yield from _output(statement, environment, syntax)
-
-
-def _table(name: str, values: tuple[float, ...], environment: Environment, syntax: Syntax) -> None:
-    numbers = ", ".join(map(environment.number, values))
-    environment.tables.append(syntax.table.format(name=name, values=numbers, count=len(values)))
-
-
-def _layer(layer: Layer, environment: Environment, syntax: Syntax) -> Iterator[str]:
-    """Add the weights to the tables, and yield the call of the function for such layers."""
-    names = environment.names
-    weights = names.give((layer.target, "weights"), f"{layer.target.name}_weights")
-    bias = names.give((layer.target, "bias"), f"{layer.target.name}_bias")
-    _table(weights, tuple(weight for row in layer.weights for weight in row), environment, syntax)
-    _table(bias, layer.bias, environment, syntax)
-    yield syntax.layer.format(
-        function=layer_function(layer.activation, environment.layer(layer)[1]),
-        weights=weights,
-        bias=bias,
-        source=names[layer.source],
-        width=len(layer.weights[0]),
-        target=names[layer.target],
-        count=len(layer.bias),
-    )
-
-
-def layer_function(activation: str, over: bool) -> str:
-    """Return the name of the helper function for a layer; `over` says that its sums may overflow."""
-    return f"layer_{activation}" + "_saturated" * over
-
-
-def layer_functions(template: str, activations: Mapping[str, str]) -> dict[str, str]:
-    """Return the definitions of layer functions whose sums cannot overflow.
-
-    Args:
-        template: The definition, with `{name}`, `{activation}` and `{value}`.
-        activations: For each activation function, its value for a sum.
-
-    Returns:
-        The definitions by name.
-    """
-    names = {layer_function(activation, False): activation for activation in activations}
-    return {
-        name: template.format(name=name, activation=activation, value=activations[activation])
-        for name, activation in names.items()
-    }
-
-
-def _best(best: Best, environment: Environment, syntax: Syntax) -> Iterator[str]:
-    names, width = environment.names, len(best.targets)
-    table = names.give((best.targets, "rows"), "choices")
-    words = {
-        "table": table,
-        "value": names.give((best.targets, "value"), "best"),
-        "chosen": names.give((best.targets, "row"), "chosen"),
-        "source": names[best.source],
-        "last": names[best.layers[-1].target],
-        "count": len(best.rows),
-        "width": width,
-        "zero": environment.number(0.0),
-    }
-    _table(table, tuple(value for row in best.rows for value in row), environment, syntax)
-    yield syntax.best_open.format(**words)
-    first = len(best.layers[0].weights[0]) - width
-    for number in range(width):
-        index = _index("row", width, number)
-        yield STEP + syntax.best_input.format(**words, element=first + number, row_index=index)
-    environment.before_layers(best)
-    for layer in best.layers:
-        yield from (_indented(line) for line in _layer(layer, environment, syntax))
-        environment.spans[layer.target] = environment.layer(layer)[0]
-    yield syntax.best_close.format(**words)
-    for number, target in enumerate(best.targets):
-        index = _index(str(words["chosen"]), width, number)
-        yield syntax.best_choice.format(**words, target=names[target], chosen_index=index)
-
-
-def _index(row: str, width: int, number: int) -> str:
-    """Return the index of a number in a table of rows."""
-    return row if width == 1 else f"{width}*{row} + {number}"
-
-
-def _indented(text: str) -> str:
-    return "\n".join(STEP + line for line in text.splitlines())
-
-
-def _output(output: Output, environment: Environment, syntax: Syntax) -> Iterator[str]:
-    name = environment.names[output.action]
-    yield syntax.output.format(name=name, value=environment.text(output.value))
-    if output.limits is not None:
-        low, high = map(environment.number, output.limits)
-        form = syntax.level if output.parts else syntax.clip
-        yield form.format(name=name, low=low, high=high, parts=environment.number(output.parts))
-    yield syntax.answer.format(name=name)

@@ -7,20 +7,9 @@ from collections.abc import Iterator
 from clearloop.controllers.routine import Input, Routine
 from clearloop.exports.comments import WIDTH, about, commented, folded
 from clearloop.exports.lowering import lower
-from clearloop.exports.printer import (
-    PLAIN,
-    SPECIAL,
-    STEP,
-    Dialect,
-    Environment,
-    Names,
-    Syntax,
-    ascii_name,
-    body_lines,
-    layer_functions,
-    ring_key,
-)
+from clearloop.exports.printer import PLAIN, SPECIAL, STEP, Dialect, Environment, Names, ascii_name, ring_key
 from clearloop.exports.spans import DOUBLE
+from clearloop.exports.statements import Syntax, body_lines, layer_functions
 from clearloop.exports.targets import Files, Order, Target
 
 # How Python writes operations, helper functions and statements, and which names are reserved.
@@ -236,5 +225,5 @@ class Python(Target):
 
     def write(self, order: Order) -> Files:
         """Return the module."""
-        text = python(lower(order.controller), about(order.controller, order.name))
+        text = python(lower(order.controller), about(order.controller, order.name, origin=order.origin))
         return {f"{ascii_name(order.name)}.py": text}

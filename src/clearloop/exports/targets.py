@@ -3,18 +3,20 @@
 A new target is a file with a class that derives from `Target`, and a line in `registry.py`.
 """
 
+import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from clearloop.controllers import Controller
 from clearloop.errors import ClearloopError, quoted
+from clearloop.exports.comments import harmless
 from clearloop.exports.spans import DOUBLE, PRECISIONS, Precision
 from clearloop.registry import TARGETS
 
-Files = dict[str, str]
-"""Texts by file name, the main one first."""
+Files = dict[str, Any]
+"""Texts by file name, the main one first; a file that is no text, such as an FMU, is bytes."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,18 @@ class Order:
         name: The name of the export, as the user gave it; `printer.ascii_name` makes an identifier of it.
         precision: The precision of the numbers; always double for a target without single precision.
         options: The options of the target that were asked for.
+        guard: Whether the exported block checks its inputs.
+        origin: Lines for the head of the text that say what it was made from: files with their hashes.
+        date: The day of the export as "2026-11-18", for formats that have a place for it; empty: none.
     """
 
     controller: Controller
     name: str
     precision: Precision
     options: frozenset[str]
+    guard: bool = False
+    origin: tuple[str, ...] = ()
+    date: str = ""
 
 
 class Target(ABC):
@@ -43,6 +51,8 @@ class Target(ABC):
         endings: The endings of the file names, that of the main file first: (".c", ".h").
         networks: Whether controllers that a person cannot read, such as networks, can be exported, too.
         single: Whether single precision is available.
+        built: Whether the files hold machine code, so that their bytes depend on the compiler.
+        guards: Whether its blocks can check their inputs, and then do unless asked not to.
         options: The names that `export --with` accepts.
         verifier: The place, "package.module:function", of a function that takes a
             `clearloop.verification.BenchTrial`, runs the exported code on its test vectors and returns the
@@ -54,6 +64,8 @@ class Target(ABC):
     endings: ClassVar[tuple[str, ...]]
     networks: ClassVar[bool] = False
     single: ClassVar[bool] = False
+    built: ClassVar[bool] = False
+    guards: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
     verifier: ClassVar[str] = ""
 
@@ -73,19 +85,26 @@ def export(
     name: str = "controller",
     precision: str = DOUBLE.name,
     options: Collection[str] = (),
+    without: Collection[str] = (),
+    origin: Collection[str] = (),
+    date: str = "",
 ) -> Files:
     """Export a controller as source code.
 
     Args:
         controller: The controller. Its limits and units are exported, too; `controller.for_task(task)` gives
             it those of a task.
-        to: The name of a target: c, st, plcopen, javascript, python, latex, or one of another package.
+        to: The name of a target: c, st, plcopen, javascript, python, latex, fmu, or one of another package.
         name: The name of the files and of what they define.
         precision: "double", or "single" if the target has it (c, st, plcopen).
-        options: Options of the target (st and plcopen have some for PIDs).
+        options: Options of the target, such as "manual" (c, st and plcopen have some; fmu has "fmi3" and
+            "sources-only").
+        without: What to leave out: "guard" leaves out the checks of the inputs (c, st, plcopen).
+        origin: Lines for the head of the text that say what it was made from, such as a file with its hash.
+        date: The day of the export, such as "2026-11-18"; without it equal controllers give equal files.
 
     Returns:
-        The texts by file name, the main file first.
+        The texts by file name, the main file first; an FMU is bytes.
 
     Raises:
         ClearloopError: If there is no such target, or if it cannot express this controller.
@@ -110,7 +129,22 @@ def export(
         raise ClearloopError(f"--with {min(options)}: {to} has no options: export to {can}")
     for option in sorted({*options} - {*target.options}):
         raise ClearloopError(f"--with {option}: unknown option; {to} has {', '.join(target.options)}")
-    return target.write(Order(controller, name, PRECISIONS[precision], frozenset(options)))
+    for part in sorted({*without} - {"guard"}):
+        raise ClearloopError(f"--without {part}: expected guard, which checks the inputs")
+    guard = target.guards and "guard" not in without
+    if date and not _is_day(date):
+        raise ClearloopError(f"--date {quoted(date)}: expected a day such as 2026-11-18")
+    more = [f"Date: {date}."] if date else []
+    lines = tuple(map(harmless, [*origin, *more]))
+    chosen = frozenset(options)
+    return target.write(Order(controller, name, PRECISIONS[precision], chosen, guard, lines, date))
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def find_target(name: str) -> Target:

@@ -335,6 +335,7 @@ class Call:
     arguments: "tuple[Expression, ...]"
     depth: int = field(init=False)
     """levels of the tree"""
+    _hash: int = field(init=False)
 
     def __post_init__(self) -> None:
         kinds = tuple([argument.kind for argument in self.arguments])
@@ -346,6 +347,7 @@ class Call:
         if depth > MAX_DEPTH:
             raise too_deep()
         object.__setattr__(self, "depth", depth)
+        object.__setattr__(self, "_hash", hash((self.operation.opcode, *self.arguments)))
 
     @property
     def kind(self) -> Kind:
@@ -355,12 +357,15 @@ class Call:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Call):
             return NotImplemented
-        if self.operation is not other.operation or self.depth != other.depth:
-            return False
-        return self is other or _words(self) == _words(other)
+        if self is other:
+            return True
+        return self._hash == other._hash and _words(self) == _words(other)
 
     def __hash__(self) -> int:
-        return hash(tuple(_words(self)))
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Call, (self.operation, self.arguments)  # names have other hashes in another process
 
     def __repr__(self) -> str:
         return fold(self, repr, lambda operation, parts: f"Call({operation}, ({', '.join(parts)},))")

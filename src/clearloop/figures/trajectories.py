@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from clearloop.arrays import Floats
 from clearloop.evaluation import Evaluation, Trajectory
 from clearloop.figures.style import COLOURS, GREY, RED, SETTINGS, with_unit
+from clearloop.methods.pid_rules import Process
+from clearloop.methods.tuning import Tuning
 from clearloop.numbers import rough_percent
 from clearloop.task import Task
 
@@ -18,20 +20,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_trajectories(trajectories: Mapping[str, Trajectory]) -> "Figure":
+def draw_trajectories(
+    trajectories: Mapping[str, Trajectory], *, names: Sequence[str] = (), width: float = 7.5
+) -> "Figure":
     """Draw a panel for each state with its setpoint, and for each action with its limits.
 
     Args:
         trajectories: The trajectories by the name that the legend gives them, all of the same task.
+        names: The states and actions that are drawn; without them, all.
+        width: The width of the figure in inches.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     first = next(iter(trajectories.values()))
     task = first.task
-    names = (*task.state_names, *task.action_names)
+    names = names or (*task.state_names, *task.action_names)
     with rc_context(SETTINGS):
-        figure = Figure(figsize=(7.5, 1.15 * len(names) + 0.9), layout="constrained")
+        height = 1.15 if width > 5 else 0.8  # of a panel
+        figure = Figure(figsize=(width, height * len(names) + 0.9 * height), layout="constrained")
         panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
         for panel, name in zip(panels, names, strict=True):
             for (label, trajectory), colour in zip(trajectories.items(), cycle(COLOURS), strict=False):
@@ -181,3 +188,53 @@ def _explain(figure: "Figure") -> None:
 
 def _shortened(name: str) -> str:
     return name if len(name) <= 32 else f"{name[:31]}…"
+
+
+# A tuning: step responses to the setpoint and to the load, and the Bode plot of each loop.
+
+_MOST = 5  # loops in one figure
+
+
+def draw_tuning(tuning: Tuning) -> "Figure":
+    """Draw the present loop, the proposed one and the rules.
+
+    Args:
+        tuning: What `tune` found.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from scipy.signal import lfilter
+
+    bench, task = tuning.bench, tuning.task
+    wanted = [tuning.picked, *range(len(tuning.rows))]
+    chosen = [tuning.rows[k] for k in dict.fromkeys(wanted) if tuning.rows[k].found.stable][:_MOST]
+    unit = task.states[tuning.state].unit
+    long = [4 * row.found.settling for row in chosen if np.isfinite(row.found.settling)]
+    steps = int(np.clip(np.median(long) / bench.dt if long else bench.steps, 30, bench.steps))
+    times = np.arange(steps) * bench.dt
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=(8.0, 5.6), layout="constrained")
+        (setpoint, size), (load, angle) = figure.subplots(2, 2)
+        for row, colour in zip(chosen, cycle(COLOURS), strict=False):
+            style = {"color": colour, "lw": 1.9 if row is chosen[0] else 1.1}
+            num, den, bottom = bench.closed(row.gains)
+            setpoint.plot(times, bench.step(row.gains)[:steps], label=row.name, **style)
+            pushed = lfilter(np.convolve(bench.process.b, den), bottom, np.ones(steps))
+            load.plot(times, pushed, **style)
+            loop = bench.plant * Process(den, num).response(bench.z)
+            rates = np.angle(bench.z) / bench.dt
+            size.loglog(rates, np.abs(loop), **style)
+            angle.semilogx(rates, np.degrees(np.unwrap(np.angle(loop))), **style)
+        setpoint.axhline(1.0, color=GREY, lw=0.8, ls="--")
+        size.axhline(1.0, color=GREY, lw=0.8, ls="--")
+        angle.axhline(-180.0, color=GREY, lw=0.8, ls="--")
+        size.set_ylim(1e-2, None)
+        angle.set_ylim(-400, 0)
+        setpoint.set_ylabel(with_unit(f"{tuning.state}, setpoint + 1", unit))
+        load.set_ylabel(with_unit(f"{tuning.state}, load + 1", unit))
+        size.set_ylabel("gain of the loop")
+        angle.set_ylabel("phase of the loop (degrees)")
+        load.set_xlabel("time (s)")
+        angle.set_xlabel("frequency (rad/s)")
+        figure.legend(loc="outside upper center", ncols=3, fontsize=8)
+    return figure

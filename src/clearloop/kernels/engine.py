@@ -26,6 +26,7 @@ from clearloop.kernels.layout import (
     Rows,
 )
 from clearloop.kernels.network import fold_biases, fold_networks
+from clearloop.kernels.policies import LOOP_ROWS, PER_LOOP
 from clearloop.kernels.rollout import roll_tiles
 from clearloop.kernels.vectors import aligned
 
@@ -78,17 +79,24 @@ def plan_rows(policies: Policies, dynamics: Dynamics, reward: LoweredReward, job
         sizes = policies.sizes[1 : policies.sizes[0] + 2]
         stack, widest = max(stack, int(sizes[0]) + 1), max(widest, int(sizes[1:].max()))
     elif policies.kind == PID:
-        loops = policies.sizes.size // 2
-        ring = int(policies.numbers[:, 4 : 5 * loops : 5].max())
+        loops = int(policies.sizes[0])
+        ring = int(policies.numbers[:, 4 : PER_LOOP * loops : PER_LOOP].max())
+    if policies.rates.size and job.history < 2:
+        raise ValueError("actions whose rate is limited need a window of two rows")
+    disturbed = len(job.disturbances.late) > 0
+    latest = int(job.disturbances.late.max(initial=0))
     counts = {
         "features": window + n_states, "frame": window + 2 * n_states,
-        "reward": 1, "fails": 1, "total": 1, "failed": 1, "held": 1, "loops": loops * (2 + ring),
+        "seen": (window + n_states) * disturbed, "waiting": (1 + (3 + latest) * n_actions) * disturbed,
+        "reward": 1, "fails": 1, "total": 1, "failed": 1, "held": 1, "loops": loops * (LOOP_ROWS + ring),
         "slopes": 3 * n_states, "scores": widest, "hidden": 2 * widest, "stack": stack,
     }  # fmt: skip
     places = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
     if not job.setpoints.any():
-        places["features"] = places["frame"] + n_states  # the frame's window serves the controllers too
-    at = Rows(**places, action=places["frame"] + 2 * n_states, widest=widest, ring=ring)
+        # What the controller knows serves as its features; without disturbances this is the frame's window.
+        places["features"] = places["seen"] if disturbed else places["frame"] + n_states
+    action = places["frame"] + 2 * n_states
+    at = Rows(**places, action=action, latest=latest, widest=widest, ring=ring)
     return at.stack + stack, at
 
 
@@ -121,6 +129,8 @@ class Rollout(NamedTuple):
     """[M, P, N, T, A]"""
     rewards: np.ndarray | None = None
     """[M, P, N, T]"""
+    succeeded: np.ndarray | None = None
+    """[M, P, N] whether the lane ended by success"""
 
 
 def threads() -> int:
@@ -190,4 +200,5 @@ def _outcome(lanes: int, policies: Policies, job: Job, trajectories: bool) -> Ou
         states=np.empty((rows, steps + 1, n_states), dtype),
         actions=np.empty((rows, steps, len(policies.limits)), dtype),
         rewards=np.empty((rows, steps), dtype),
+        succeeded=np.empty(lanes, np.bool_),
     )

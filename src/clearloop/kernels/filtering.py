@@ -16,6 +16,7 @@ def filter_rows(
     derived: Any,
     table: Any,
     first: Any,
+    before: Any,
     n_states: int,
     history: int,
     limit: float,
@@ -23,8 +24,8 @@ def filter_rows(
 ) -> None:
     """Fill in the derived columns of a table.
 
-    Before an episode, its first observation is repeated, actions are 0, and for the first row derived values
-    are 0.
+    Before an episode, its first observation is repeated, actions are as they were before the start, and for
+    the first row derived values are 0.
 
     Args:
         code: Opcodes of all programs.
@@ -34,6 +35,7 @@ def filter_rows(
         derived: [S] whether each state is derived.
         table: [n, S + A + S] states, actions and setpoints.
         first: [n] row in which each row's episode begins.
+        before: [A] the actions before the start.
         n_states: S.
         history: H, rows of the window.
         limit: The largest size of a derived state.
@@ -53,7 +55,9 @@ def filter_rows(
             for j in range(width):
                 if past >= begin:
                     rows[at + j, 0] = table[past, j]
-                elif j >= n_states or (t == begin and derived[j]):
+                elif j >= n_states:
+                    rows[at + j, 0] = before[j - n_states]
+                elif t == begin and derived[j]:
                     rows[at + j, 0] = 0
                 else:
                     rows[at + j, 0] = table[begin, j]

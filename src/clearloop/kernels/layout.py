@@ -43,6 +43,9 @@ class Policies(NamedTuple):
     """[A, 2] least and largest value of each action"""
     counts: Array
     """[A] steps from limit to limit, if an action takes only some values; 0 if it takes any"""
+    rates: Array = np.zeros(0)
+    """[A] the most that each action may change in a step, from the action that the controller chose before;
+    empty if all may jump. The window must have two rows"""
 
 
 class Networks(NamedTuple):
@@ -87,7 +90,8 @@ class Dynamics(NamedTuple):
     bounds: Array
     """[S, 2] least and largest value of each state"""
     absorbing: bool
-    """whether a failed lane keeps its state and repeats its reward for the rest of the horizon"""
+    """whether a failed lane keeps its state and repeats its reward for the rest of the horizon, and a lane
+    that succeeded keeps its state and gets no more reward; if not, success means nothing"""
     on_failure: Array
     """[S] values that states take on failure; NaN if they stay"""
 
@@ -102,12 +106,34 @@ class LoweredReward(NamedTuple):
     operand: Array
     """[nodes] operands of the programs"""
     spans: Array
-    """[3] start of the programs of reward and of failure, and end; the second is empty if nothing fails"""
+    """[3] start of the programs of the reward and of the end of episodes (1: the step failed, -1: it
+    succeeded, 0: neither), and end; the second is empty if no step ends an episode"""
     networks: Networks
     levels: Array
     """[classes] reward of each class"""
     failing: Array
     """[classes] bool: whether a step of each class fails"""
+
+
+class Disturbances(NamedTuple):
+    """What sensors and actuators do differently from the model, for each of N starts; nothing without rows.
+
+    A plant gets, within its limits, `gain` · the action that was chosen `late` steps before + `offset`. The
+    controller remembers the actions that it chose, and states as its sensors showed them.
+    """
+
+    late: Array
+    """[N] int64: whole steps that an action comes late; before the first one comes the past"""
+    gain: Array
+    """[N, A] the share of an action that acts"""
+    offset: Array
+    """[N, A] what is added to an action"""
+    noise: Array
+    """[T, S, N] what sensors add to the states that controllers see, the starts last; may have no rows"""
+
+
+CALM = Disturbances(np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0, 0)))
+"""No disturbances."""
 
 
 class Job(NamedTuple):
@@ -124,9 +150,13 @@ class Job(NamedTuple):
     """[N or 1, T + 1, D] values of the D driven states at each step; if empty, they stay as they start"""
     noise: Array = np.zeros((0, 0, 0))
     """[N or 1, T, K] what is added to the K predicted states in each step; if empty, nothing is"""
+    disturbances: Disturbances = CALM
+    """what sensors and actuators do from each start"""
     steps: int = 0
     """T; 0 takes as many as there are setpoints. States derived after the last step read the setpoint after
     it, if there is one"""
+    before: Array = np.zeros(0)
+    """[A] the actions before the first step, where `starts` does not give them; if empty, 0"""
 
 
 class Outcome(NamedTuple):
@@ -142,6 +172,8 @@ class Outcome(NamedTuple):
     """[lanes or 0, T, A]"""
     rewards: Array
     """[lanes or 0, T]"""
+    succeeded: Array
+    """[lanes] bool: whether the lane ended by success"""
 
 
 class Rows(NamedTuple):
@@ -149,19 +181,25 @@ class Rows(NamedTuple):
 
     features: int
     frame: int
+    seen: int
+    """with disturbances, the window as the controller knows it: states as seen, actions as chosen"""
+    waiting: int
+    """with disturbances, A rows of gains, A of offsets and one of delays, then a ring of chosen actions"""
+    latest: int
+    """the longest delay (a number of steps, not a place)"""
     action: int
     """A rows: the present actions in the frame"""
     reward: int
     fails: int
-    """whether this step fails"""
+    """whether this step fails (1) or succeeds (-1)"""
     total: int
     """Σ γᵏ r so far"""
     failed: int
-    """whether this or an earlier step failed"""
+    """whether this or an earlier step failed (1) or succeeded (-1)"""
     held: int
-    """the last reward, which a failed lane repeats"""
+    """the reward that lanes repeat after the end: of a failed lane the last, of one that succeeded 0"""
     loops: int
-    """PID: 2 + `ring` rows for each loop: sum of errors, last error, the errors of the window"""
+    """PID: 5 + `ring` rows for each loop (`policies.py`), of which the last hold the errors of the window"""
     ring: int
     """longest window (a number of rows, not a place)"""
     slopes: int

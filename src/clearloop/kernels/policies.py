@@ -15,6 +15,8 @@ from clearloop.kernels.layout import FUZZY, GREEDY, LINEAR, NETWORK, PID, PROGRA
 from clearloop.kernels.network import BLOCK, forward, length
 from clearloop.kernels.vectors import VECTOR, fetch, floor, maximum, minimum, put, splat, store, where
 
+_MOST_KEPT = 1e12  # the largest size of an integral, as of everything that formulas read
+
 
 @inlined
 def _gather(features: Any, rows: Any, at: Any, begin: int, end: int) -> None:
@@ -88,8 +90,8 @@ def act(
 ) -> None:
     """Write the actions of controller p for its lanes to the rows from at.action on.
 
-    Actions are limited and, if an action takes only some values, rounded to these. `begin` is the number of
-    the tile's first lane in its member.
+    Actions are limited, first their change and then they themselves, and if an action takes only some values,
+    rounded to these. `begin` is the number of the tile's first lane in its member.
     """
     kind, numbers, sizes = policies.kind, policies.numbers, policies.sizes
     n_actions = policies.limits.shape[0]
@@ -104,19 +106,31 @@ def act(
             _fuzzy(numbers, p, first, sizes[a], n_features, rows, at, at.action + a, lo, hi)
             first += 2 + sizes[a] * (1 + 2 * n_features)
     elif kind == PID:
-        _pid(numbers, p, sizes, step, n_actions, rows, at, lo, hi)
+        _pid(policies, p, step, n_actions, rows, at, lo, hi)
     elif kind == NETWORK:
         network(numbers, p, sizes, n_actions, rows, at, lo, hi)
     elif kind == GREEDY:
         greedy(numbers, p, sizes, n_actions, rows, at, lo, hi)
     else:
         _sequence(numbers, begin, step, n_actions, rows, at, lo, hi)
+    if policies.rates.size > 0:
+        before = at.features + 2 * n_states + n_actions
+        for a in range(n_actions):
+            _slow_down(policies.rates[a], before + a, rows, at.action + a, lo, hi)
     for a in range(n_actions):
         low, high = policies.limits[a, 0], policies.limits[a, 1]
         for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
             store(rows, at.action + a, i, minimum(maximum(fetch(rows, at.action + a, i), low), high))
         if policies.counts[a] > 0:
             _to_levels(rows, at.action + a, low, high, policies.counts[a], lo, hi)
+
+
+@part
+def _slow_down(most: Any, before: int, rows: Any, row: int, lo: int, hi: int) -> None:
+    """Let an action change by `most` at most from that in the row `before`."""
+    for i in range(lo // VECTOR * VECTOR, hi, VECTOR):
+        last = fetch(rows, before, i)
+        store(rows, row, i, minimum(maximum(fetch(rows, row, i), last - most), last + most))
 
 
 @part
@@ -192,38 +206,152 @@ def _fuzzy(
         put(rows, output, i, value, lo, hi)
 
 
-@part
-def _pid(
-    numbers: Any, p: int, sizes: Any, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int
-) -> None:
-    """Run a PID controller (sec. 3.2 of the paper), with time counted in steps.
+PER_LOOP, LOOP_SIZES, LOOP_ROWS, SEGMENT = 12, 8, 5, 5
 
-    `sizes` holds the action and the feature of each loop. numbers[p] holds for each loop scale · weight, kp,
-    ki, kd and window; then the bias of each action.
+
+@part
+def _pid(policies: Any, p: int, step: int, n_actions: int, rows: Any, at: Any, lo: int, hi: int) -> None:
+    """Run a PID controller (sec. 3.2 of the paper; `controllers/loops.py`), with time counted in steps.
+
+    `sizes` holds the number of loops; for each its action, its part (-1 outer, 1 inner, 0 neither), the
+    features of its state and setpoint, those of the state that its gains depend on (-1: none), the number of
+    segments of its schedule, and whether it integrates; then for each action the feature of the action
+    before, if its rate is limited (-1: not), and the number and the features of what is fed forward, in pairs
+    that add up (-1: none).
+
+    numbers[p] holds for each loop its weight, kp, ki, kd, window, pole of the filter, shares of the setpoint
+    in the proportional and in the derivative part, the sign with which it moves the action, and the bias and
+    the limits of what an outer loop gives; then the segments of all loops; then for each action its bias, its
+    rate and the gains of what is fed forward.
     """
-    begin, loops = lo // VECTOR * VECTOR, sizes.size // 2
+    numbers, sizes = policies.numbers, policies.sizes
+    begin, loops, each = lo // VECTOR * VECTOR, sizes[0], LOOP_ROWS + at.ring
+    segment = PER_LOOP * loops
+    fed = 1 + LOOP_SIZES * loops
+    gains = segment
+    for k in range(loops):
+        gains += SEGMENT * sizes[1 + LOOP_SIZES * k + 6]
+    first_fed, first_gain = fed, gains
     for a in range(n_actions):
         for i in range(begin, hi, VECTOR):
-            put(rows, at.action + a, i, splat(rows, numbers[p, 5 * loops + a]), lo, hi)
+            total = splat(rows, numbers[p, gains])
+            for k in range(sizes[fed + 1]):
+                value = fetch(rows, at.features + sizes[fed + 2 + 2 * k], i)
+                if sizes[fed + 3 + 2 * k] >= 0:
+                    value = value + fetch(rows, at.features + sizes[fed + 3 + 2 * k], i)
+                total = total + numbers[p, gains + 2 + k] * value
+            put(rows, at.action + a, i, total, lo, hi)
+        gains += 2 + sizes[fed + 1]
+        fed += 2 + 2 * sizes[fed + 1]
     for k in range(loops):
-        output, x = at.action + sizes[2 * k], at.features + sizes[2 * k + 1]
-        weight, kp, ki, kd = (
-            numbers[p, 5 * k],
-            numbers[p, 5 * k + 1],
-            numbers[p, 5 * k + 2],
-            numbers[p, 5 * k + 3],
-        )
-        total = at.loops + k * (2 + at.ring)
-        last, oldest = total + 1, total + 2 + step % int(numbers[p, 5 * k + 4])
+        own, number = 1 + LOOP_SIZES * k, PER_LOOP * k
+        _loop(numbers, p, number, segment, sizes, own, step, rows, at, at.loops + k * each, begin, lo, hi)
+        segment += SEGMENT * sizes[own + 6]
+    fed, gains = first_fed, first_gain
+    for a in range(n_actions):
+        low, high, rate = policies.limits[a, 0], policies.limits[a, 1], numbers[p, gains + 1]
         for i in range(begin, hi, VECTOR):
-            error = -fetch(rows, x, i)  # setpoint − value
-            before = error if step == 0 else fetch(rows, last, i)
+            wanted = fetch(rows, at.action + a, i)
+            rated = wanted
+            if sizes[fed] >= 0:
+                before = fetch(rows, at.features + sizes[fed], i)
+                rated = minimum(maximum(wanted, before - rate), before + rate)
+            given = minimum(maximum(rated, low), high)
+            for k in range(loops):
+                own, total = 1 + LOOP_SIZES * k, at.loops + k * each
+                if sizes[own] == a and sizes[own + 7]:
+                    summed, push = fetch(rows, total, i), fetch(rows, total + 3, i)
+                    further = numbers[p, PER_LOOP * k + 8] * push
+                    further = where(wanted > given, further, where(wanted < given, -further, 0.0 * further))
+                    summed = summed + where(further > 0, 0.0 * push, push)
+                    put(rows, total, i, minimum(maximum(summed, -_MOST_KEPT), _MOST_KEPT), lo, hi)
+            put(rows, at.action + a, i, rated, lo, hi)
+        gains += 2 + sizes[fed + 1]
+        fed += 2 + 2 * sizes[fed + 1]
+
+
+@inlined
+def _loop(
+    numbers: Any,
+    p: int,
+    number: int,
+    segment: int,
+    sizes: Any,
+    own: int,
+    step: int,
+    rows: Any,
+    at: Any,
+    total: int,
+    begin: int,
+    lo: int,
+    hi: int,
+) -> None:
+    """Add a loop to its action, or write the setpoint of an inner loop, which is the next one.
+
+    From row `total` on, a loop has its sum, the last signal of its derivative, the filtered change, what its
+    integrator is to add, the setpoint of an inner loop, and the errors of its window.
+    """
+    weight, pole, pi, pd = (
+        numbers[p, number],
+        numbers[p, number + 5],
+        numbers[p, number + 6] - 1,
+        numbers[p, number + 7] - 1,
+    )
+    last, smooth, push, aimed = total + 1, total + 2, total + 3, total + 4
+    window, integral, part = int(numbers[p, number + 4]), sizes[own + 7], sizes[own + 1]
+    oldest = total + LOOP_ROWS + (0 if integral else step % window)
+    output, x, aim = at.action + sizes[own], at.features + sizes[own + 2], at.features + sizes[own + 3]
+    for i in range(begin, hi, VECTOR):
+        goal = fetch(rows, aim, i)
+        error = -fetch(rows, x, i)  # setpoint − value
+        if part == 1:
+            value = fetch(rows, x, i) + goal
+            goal = fetch(rows, aimed, i)
+            error = goal - value
+        kp, ki, kd = (
+            splat(rows, numbers[p, number + 1]),
+            splat(rows, numbers[p, number + 2]),
+            splat(rows, numbers[p, number + 3]),
+        )
+        for s in range(sizes[own + 6]):
+            place = segment + SEGMENT * s
+            by = fetch(rows, at.features + sizes[own + 4], i) + fetch(rows, at.features + sizes[own + 5], i)
+            along = minimum(maximum(by, numbers[p, place]), numbers[p, place + 1]) - numbers[p, place]
+            kp, ki, kd = (
+                kp + numbers[p, place + 2] * along,
+                ki + numbers[p, place + 3] * along,
+                kd + numbers[p, place + 4] * along,
+            )
+        signal = error + pd * goal
+        before = signal if step == 0 else fetch(rows, last, i)
+        change = signal - before
+        if pole > 0:
+            filtered = fetch(rows, smooth, i)
+            change = filtered + (1 - pole) * (change - filtered)
+        change = minimum(maximum(change, -_MOST_KEPT), _MOST_KEPT)
+        if integral:
+            more = ki * error
+            summed = minimum(maximum(fetch(rows, total, i) + more, -_MOST_KEPT), _MOST_KEPT)
+        elif part == 1:
+            more, summed = 0.0 * error, ki * error
+        else:
             recent = fetch(rows, total, i) + (error - fetch(rows, oldest, i))
-            value = weight * (kp * error + ki * recent + kd * (error - before))
-            put(rows, output, i, fetch(rows, output, i) + value, lo, hi)
             put(rows, total, i, recent, lo, hi)
             put(rows, oldest, i, error, lo, hi)
-            put(rows, last, i, error, lo, hi)
+            more, summed = 0.0 * error, ki * recent
+        value = weight * (kp * (error + pi * goal) + summed + kd * change)
+        if part == -1:
+            asked = numbers[p, number + 9] + value
+            given = minimum(maximum(asked, numbers[p, number + 10]), numbers[p, number + 11])
+            put(rows, aimed + LOOP_ROWS + at.ring, i, given, lo, hi)
+            further = weight * more
+            further = where(asked > given, further, where(asked < given, -further, 0.0 * further))
+            more = where(further > 0, 0.0 * more, more)
+        else:
+            put(rows, output, i, fetch(rows, output, i) + value, lo, hi)
+        put(rows, last, i, signal, lo, hi)
+        put(rows, smooth, i, change, lo, hi)
+        put(rows, push, i, more, lo, hi)
 
 
 @part

@@ -177,12 +177,12 @@ def read_signal(
         start = start + 1 if start + 1 < n_starts else 0
 
 
-# Every step has a reward and may fail; failure may be absorbing.
+# Every step has a reward and may end the episode: by failure (1) or by success (-1), which may be absorbing.
 
 
 @inlined
 def judge_step(member: int, reward: Any, rows: Any, at: Any, width: int) -> None:
-    """Write reward and failure of the step to their rows."""
+    """Write the reward of the step, and how it ends the episode, to their rows."""
     if reward.kind == FORMULA:
         _follow(reward.code, reward.operand, reward.spans, rows, at, width)
         return
@@ -201,7 +201,7 @@ def judge_step(member: int, reward: Any, rows: Any, at: Any, width: int) -> None
 
 @part
 def _follow(code: Any, operand: Any, spans: Any, rows: Any, at: Any, width: int) -> None:
-    """Run the programs of reward and of failure; without the second, nothing fails."""
+    """Run the programs of the reward and of how the step ends the episode; without the second, none ends."""
     run_tile(code, operand, spans[0], spans[1], rows, at.frame, at.stack, 0, width)
     for i in range(0, width, VECTOR):
         store(rows, at.reward, i, fetch(rows, at.stack, i))
@@ -228,19 +228,22 @@ def _classify(levels: Any, failing: Any, rows: Any, at: Any, width: int) -> None
 
 @inlined
 def account(gain: Any, absorbing: bool, on_failure: Any, rows: Any, at: Any, width: int) -> bool:
-    """Add the step's reward, stop failed lanes, and return whether any lane still moves."""
-    running = not absorbing
+    """Add the step's reward, stop lanes that have ended, and return whether any lane still moves."""
+    running, ending = not absorbing, False
     if absorbing:
-        failing = False
         for i in range(0, width, VECTOR):
-            failed = maximum(fetch(rows, at.fails, i), fetch(rows, at.failed, i))
-            failing = failing or anywhere(failed != 0)
-            running = running or anywhere(failed == 0)
-        if failing:
+            before = fetch(rows, at.failed, i)
+            ended = where(before != 0, before, fetch(rows, at.fails, i))
+            ending = ending or anywhere(ended != 0)
+            running = running or anywhere(ended == 0)
+        if ending:
             _freeze(on_failure, rows, at, width)
     for i in range(0, width, VECTOR):
-        store(rows, at.failed, i, maximum(fetch(rows, at.failed, i), fetch(rows, at.fails, i)))
+        before, now = fetch(rows, at.failed, i), fetch(rows, at.fails, i)
+        store(rows, at.failed, i, where(before != 0, before, now) if absorbing else maximum(before, now))
     pay(gain, rows, at, width)
+    if ending:
+        _hold(rows, at, width)
     return running
 
 
@@ -254,8 +257,16 @@ def pay(gain: Any, rows: Any, at: Any, width: int) -> None:
 
 
 @part
+def _hold(rows: Any, at: Any, width: int) -> None:
+    """Let lanes that succeeded hold a reward of 0, which they repeat; those that failed hold their last."""
+    for i in range(0, width, VECTOR):
+        good, reward = fetch(rows, at.failed, i) < 0, fetch(rows, at.held, i)
+        store(rows, at.held, i, where(good, 0 * reward, reward))
+
+
+@part
 def _freeze(on_failure: Any, rows: Any, at: Any, width: int) -> None:
-    """Keep state and reward of lanes that failed before; lanes that fail now take the values on failure."""
+    """Keep state and reward of lanes that ended before; lanes that fail now take the values on failure."""
     n_states = on_failure.size
     for i in range(0, width, VECTOR):
         before = fetch(rows, at.failed, i) != 0
@@ -265,7 +276,7 @@ def _freeze(on_failure: Any, rows: Any, at: Any, width: int) -> None:
         stays = np.isnan(value)
         for i in range(0, width, VECTOR):
             landed = fetch(rows, after, i)
-            stopped = landed if stays else where(fetch(rows, at.fails, i) != 0, value, landed)
+            stopped = landed if stays else where(fetch(rows, at.fails, i) > 0, value, landed)
             store(rows, after, i, where(fetch(rows, at.failed, i) != 0, fetch(rows, now, i), stopped))
 
 
@@ -292,22 +303,32 @@ def roll_tiles(
     count = population * n_starts
     tiles = (count + LANES - 1) // LANES
     recording = outcome.states.shape[0] > 0
+    disturbed = job.disturbances.late.shape[0] > 0
+    known_by = at.seen if disturbed else at.frame + n_states  # the window that the controller knows
     for tile in range(first, last):
         member, begin = tile // tiles, tile % tiles * LANES
         lanes = min(LANES, count - begin)
         width = (lanes + BLOCK - 1) // BLOCK * BLOCK
         offset = member * count + begin
-        _begin(begin, lanes, job.starts, n_states, job.history, n_actions, rows, at, width)
+        _begin(begin, lanes, job.starts, job.before, n_states, job.history, n_actions, rows, at, width)
+        if disturbed:
+            _expect(begin, n_starts, job, n_states, n_actions, rows, at, width)
         if recording:
             _record(0, offset, lanes, n_states, n_actions, rows, at, outcome)
         gain = rows.dtype.type(1)
         for step in range(steps):
-            _observe(step, begin, n_starts, job, n_actions, rows, at, width)
+            if disturbed:
+                _sense(step, begin, n_starts, job, n_states, rows, at, width)
+                if step == 0:  # what the sensors showed first, noise included
+                    _repeat(at.seen, job.starts.shape[1], n_states, job.history, n_actions, rows, width)
+            _observe(step, begin, n_starts, job, n_actions, known_by, rows, at, width)
             p, lane = begin // n_starts, 0
             while lane < width:  # the lanes of each controller in this tile
                 end = width if p == population - 1 else min((p + 1) * n_starts - begin, width)
                 act(policies, p, begin, step, n_states, job.history, rows, at, lane, end)
                 p, lane = p + 1, end
+            if disturbed:
+                _actuate(step, policies.limits, n_states, rows, at, width)
             advance(member, dynamics, step, begin, n_starts, job.noise, rows, at, width)
             follow(step + 1, begin, n_starts, job.script, dynamics.ways, rows, at, width)
             if dynamics.order.size:
@@ -317,17 +338,22 @@ def roll_tiles(
             judge_step(member, reward, rows, at, width)
             running = account(gain, dynamics.absorbing, dynamics.on_failure, rows, at, width)
             gain *= rows.dtype.type(job.discount)
-            _shift(n_states, n_actions, job.history, rows, at, width)
+            _shift(n_states, n_actions, job.history, at.frame + n_states, rows, at, width)
+            if disturbed:
+                _shift(n_states, n_actions, job.history, at.seen, rows, at, width)
             if recording:
                 _record(step + 1, offset, lanes, n_states, n_actions, rows, at, outcome)
-            elif not running:  # every lane has failed: only the rewards are left to add
+            elif not running:  # every lane has ended: only the rewards that they hold are left to add
+                for i in range(0, width, VECTOR):
+                    store(rows, at.reward, i, fetch(rows, at.held, i))
                 for _ in range(step + 1, steps):
                     pay(gain, rows, at, width)
                     gain *= rows.dtype.type(job.discount)
                 break
         for i in range(lanes):
             outcome.returns[offset + i] = rows[at.total, i]
-            outcome.failed[offset + i] = rows[at.failed, i] != 0
+            outcome.failed[offset + i] = rows[at.failed, i] > 0
+            outcome.succeeded[offset + i] = rows[at.failed, i] < 0
 
 
 @part
@@ -335,6 +361,7 @@ def _begin(
     begin: int,
     lanes: int,
     starts: Any,
+    before: Any,
     n_states: int,
     history: int,
     n_actions: int,
@@ -342,12 +369,12 @@ def _begin(
     at: Any,
     width: int,
 ) -> None:
-    """Write the given window; before it, the earliest observation is repeated, and actions are 0.
+    """Write the given window; before it, the earliest observation is repeated, and actions are `before` or 0.
 
     Lanes beyond the last one repeat it.
     """
     n_starts, n_given = starts.shape
-    each, present = n_states + n_actions, at.frame + n_states
+    present = at.frame + n_states
     for row in range(at.frame, at.slopes):
         for i in range(0, width, VECTOR):
             store(rows, row, i, 0)
@@ -358,30 +385,116 @@ def _begin(
             start = start + 1 if start + 1 < n_starts else 0
         for i in range(lanes, width):
             rows[present + j, i] = rows[present + j, lanes - 1]
+    if before.size > 0:
+        for row in range(n_given, history * (n_states + n_actions)):
+            a = row % (n_states + n_actions) - n_states
+            if a >= 0:
+                for i in range(0, width, VECTOR):
+                    store(rows, present + row, i, before[a])
+    _repeat(present, n_given, n_states, history, n_actions, rows, width)
+
+
+@part
+def _repeat(
+    present: int, n_given: int, n_states: int, history: int, n_actions: int, rows: Any, width: int
+) -> None:
+    """Repeat the earliest observation of a window in the rows before it, of which nothing is given."""
+    each = n_states + n_actions
     for row in range(n_given, history * each):
         if row % each < n_states:
             for i in range(0, width, VECTOR):
                 store(rows, present + row, i, fetch(rows, present + row - each, i))
 
 
+# Disturbances: what a controller sees and what becomes of its actions (see `Disturbances`).
+
+
+@part
+def _expect(
+    begin: int, n_starts: int, job: Any, n_states: int, n_actions: int, rows: Any, at: Any, width: int
+) -> None:
+    """Write the delay, gain and offset of each lane, what it knows, and the actions that are under way."""
+    upset, each, present = job.disturbances, n_states + n_actions, at.frame + n_states
+    late = at.waiting + 2 * n_actions
+    ring = late + 1
+    start = begin % n_starts
+    for i in range(width):
+        rows[late, i] = upset.late[start]
+        for a in range(n_actions):
+            rows[at.waiting + a, i] = upset.gain[start, a]
+            rows[at.waiting + n_actions + a, i] = upset.offset[start, a]
+        start = start + 1 if start + 1 < n_starts else 0
+    for row in range(job.history * each + n_states):
+        for i in range(0, width, VECTOR):
+            known = fetch(rows, present + row, i) if row < job.history * each else splat(rows, 0)
+            store(rows, at.seen + row, i, known)
+    for lag in range(1, at.latest + 1):  # chosen `lag` steps before the first step
+        for a in range(n_actions):
+            row = ring + (at.latest + 1 - lag) * n_actions + a
+            for i in range(0, width, VECTOR):
+                past = splat(rows, job.before[a]) if job.before.size > 0 else splat(rows, 0)
+                if lag < job.history:
+                    past = fetch(rows, present + lag * each + n_states + a, i)
+                store(rows, row, i, past)
+
+
+@part
+def _sense(
+    step: int, begin: int, n_starts: int, job: Any, n_states: int, rows: Any, at: Any, width: int
+) -> None:
+    """Write the states as sensors show them."""
+    noise = job.disturbances.noise
+    for j in range(n_states):
+        _copy(rows, at.frame + n_states + j, at.seen + j, width)
+        if noise.shape[0] > 0:
+            i, start = 0, begin % n_starts
+            while i < width:  # the lanes up to the last start
+                some = min(width - i, n_starts - start)
+                for k in range(some):
+                    rows[at.seen + j, i + k] += noise[step, j, start + k]
+                i, start = i + some, 0
+
+
+@part
+def _actuate(step: int, limits: Any, n_states: int, rows: Any, at: Any, width: int) -> None:
+    """Keep the chosen actions, and put in their place what the plant gets."""
+    n_actions, size = limits.shape[0], at.latest + 1
+    late = at.waiting + 2 * n_actions
+    for a in range(n_actions):
+        low, high = limits[a, 0], limits[a, 1]
+        now = late + 1 + step % size * n_actions + a
+        _copy(rows, at.action + a, at.seen + n_states + a, width)
+        _copy(rows, at.action + a, now, width)
+        for i in range(0, width, VECTOR):
+            chosen, delay = fetch(rows, now, i), fetch(rows, late, i)
+            for lag in range(1, size):
+                before = late + 1 + (step - lag) % size * n_actions + a
+                chosen = where(delay == lag, fetch(rows, before, i), chosen)
+            applied = fetch(rows, at.waiting + a, i) * chosen + fetch(rows, at.waiting + n_actions + a, i)
+            store(rows, at.action + a, i, minimum(maximum(applied, low), high))
+
+
 @part
 def _observe(
-    step: int, begin: int, n_starts: int, job: Any, n_actions: int, rows: Any, at: Any, width: int
+    step: int, begin: int, n_starts: int, job: Any, n_actions: int, known: int, rows: Any, at: Any, width: int
 ) -> None:
-    """Write the features of controllers: the window with states minus their setpoints, and the setpoints."""
+    """Write the features of controllers: the window with states minus their setpoints, and the setpoints.
+
+    `known` is the first row of the window that the controller knows.
+    """
     n_states, history = job.setpoints.shape[2], job.history
-    each, present = n_states + n_actions, at.frame + n_states
-    if at.features == present:  # all setpoints are 0
+    each = n_states + n_actions
+    if at.features == known:  # all setpoints are 0
         return
     _aim(step, begin, n_starts, job, n_actions, rows, at, width)
-    aims, seen = present + history * each, at.features + history * each
+    aims, seen = at.frame + n_states + history * each, at.features + history * each
     for j in range(n_states):
         for i in range(0, width, VECTOR):
             store(rows, seen + j, i, fetch(rows, aims + j, i))
     for row in range(history * each):
         j = row % each
         for i in range(0, width, VECTOR):
-            value = fetch(rows, present + row, i)
+            value = fetch(rows, known + row, i)
             store(rows, at.features + row, i, value - fetch(rows, aims + j, i) if j < n_states else value)
 
 
@@ -397,9 +510,9 @@ def _aim(
 
 
 @inlined
-def _shift(n_states: int, n_actions: int, history: int, rows: Any, at: Any, width: int) -> None:
-    """Shift the window by one step: the present becomes the past."""
-    each, present = n_states + n_actions, at.frame + n_states
+def _shift(n_states: int, n_actions: int, history: int, present: int, rows: Any, at: Any, width: int) -> None:
+    """Shift the window at `present` by one step: the present becomes the past."""
+    each = n_states + n_actions
     for row in range(present + history * each - 1, present + each - 1, -1):
         for i in range(0, width, VECTOR):
             store(rows, row, i, fetch(rows, row - each, i))

@@ -73,6 +73,9 @@ class Rounds:
 
     sow: bool = False
     """whether the islands begin with linear laws of the batch"""
+    nursed: int = 0
+    """rounds of refinement of the best sown program of each complexity, on the sample of `polish`: all others
+    descend from them, and a child shows what it is worth only if its parent's constants are at their best"""
     focus: int = 0
     """rounds after which the samples of `race`, `tune`, `polish` and `refine` are drawn again where good laws
     disagree; with 0 all samples are even"""
@@ -81,7 +84,7 @@ class Rounds:
 
     def __post_init__(self) -> None:
         check_range(self, "race promoted tune tunings score final", 1)
-        check_range(self, "trials polished polishings focus", 0)
+        check_range(self, "trials polished polishings nursed focus", 0)
         check_range(self, "final_share", 0, 0.99)
         check_range(self, "explore_share", 0, 1)
 
@@ -160,9 +163,7 @@ class Evolving(Search):
         if rounds.focus and evolution.round % rounds.focus == 0:
             self._look([*evolution.archive.front(), *self._near(3)], rounds.score.members)
         settled = evolution.settled() if rounds.focus else frozenset()
-        children = evolution.ask()
-        raced = self._race(children)
-        promoted = evolution.promote(children, raced.tolist(), rounds.trials or rounds.promoted)
+        promoted = self._race()
         if rounds.trials:
             promoted = self._try(promoted, settled)
         islands, genomes = [island for island, _ in promoted], [genome for _, genome in promoted]
@@ -170,16 +171,32 @@ class Evolving(Search):
         explore = self.problem.share < rounds.explore_share
         evolution.tell(((n, *found) for n, found in zip(islands, tuned, strict=True)), explore=explore)
 
-    def _race(self, children: Sequence[tuple[int, Genome]]) -> Floats:
-        """Score children on a small sample; with a focus, those that change nothing come last."""
-        programs, sample = [child for _, child in children], self.rounds.race
-        if not self.rounds.focus:
-            return self._penalties(programs, sample)
-        living = {genome for island in self.evolution.islands for genome in island.values()}
-        known = sorted(living)
-        raced = self._penalties([*known, *programs], sample, focused=True)
-        raced, before = raced[len(known) :], raced[: len(known)]
-        return np.where(np.isin(raced, before), np.inf, raced)
+    def _race(self) -> list[tuple[int, Genome]]:
+        """Breed children, score them on a small sample, and return the best of each island.
+
+        With a focus, children that change nothing come last. While the children of an island are rolled out,
+        those of the next are bred.
+        """
+        rounds, evolution, sample = self.rounds, self.evolution, self.rounds.race
+        count = rounds.trials or rounds.promoted
+        living = {genome for island in evolution.islands for genome in island.values()}
+        known = self._begun(sorted(living) if rounds.focus else [], sample, focused=True)
+        promoted: list[tuple[int, Genome]] = []
+        racing: list[tuple[list[tuple[int, Genome]], Future[Floats]]] = []
+
+        def finish() -> None:
+            for children, future in racing:
+                raced = np.where(np.isin(future.result(), known.result()), np.inf, future.result())
+                promoted.extend(evolution.promote(children, raced.tolist(), count))
+            racing.clear()
+
+        for children in evolution.broods():
+            programs = [child for _, child in children]
+            begun = self._begun(programs, sample, focused=bool(rounds.focus))
+            finish()
+            racing.append((children, begun))
+        finish()
+        return promoted
 
     def _try(self, promoted: Sequence[tuple[int, Genome]], settled: Set[float]) -> list[tuple[int, Genome]]:
         """Refine programs very little, and keep the best of each island."""
@@ -192,13 +209,22 @@ class Evolving(Search):
 
     def _sow(self) -> None:
         """Tune the programs that follow from the batch, and let every ladder begin with them."""
+        rounds, archive = self.rounds, self.evolution.archive
         most = max(self.evolution.settings.islands)
         complexity = self.language.vocabulary.complexity
         sown = dict.fromkeys(self.language.simplify(genome) for genome in self.language.sown())
         programs = [genome for genome in sown if complexity(genome) <= most]
-        if self.rounds.focus:
-            self._look(programs, self.rounds.score.members)
-        for genome, cost in self._tune(programs):
+        if rounds.focus:
+            self._look(programs, rounds.score.members)
+        costs = self._penalties(programs, rounds.tune, focused=True)
+        best: dict[object, Genome] = {}
+        for n in np.argsort(costs, kind="stable"):  # of one structure, the best constants are enough
+            best.setdefault(archive.structure(programs[n]), programs[n])
+        for genome, cost in self._tune(list(best.values())):
+            self.evolution.sow(genome, cost)
+        front, sample = archive.front(), rounds.polish or rounds.score
+        nursed = self._refine(front, None, sample, candidates=12, times=rounds.nursed, spread=0.5)
+        for genome, cost in self._scored(nursed):
             self.evolution.sow(genome, cost)
 
     def _look(self, genomes: Sequence[Genome], members: int | None) -> None:
@@ -229,8 +255,12 @@ class Evolving(Search):
         tuned = self._refine(
             genomes, None, rounds.tune, candidates=8, times=rounds.tunings, spread=0.7, settled=settled
         )
-        genomes = [genome for genome, _ in tuned]
-        return list(zip(genomes, self._penalties(genomes, rounds.score).tolist(), strict=True))
+        return self._scored(tuned)
+
+    def _scored(self, refined: Sequence[tuple[Genome, float]]) -> list[tuple[Genome, float]]:
+        """Score programs whose costs are those of a small sample."""
+        genomes = [genome for genome, _ in refined]
+        return list(zip(genomes, self._penalties(genomes, self.rounds.score).tolist(), strict=True))
 
     def _polish(self) -> None:
         """Refine the constants of a few members of the front."""
@@ -331,6 +361,10 @@ class Evolving(Search):
 
     def _penalties(self, genomes: Sequence[Genome], sample: Sample, *, focused: bool = False) -> Floats:
         return self._measured(self._prepared(genomes), sample, focused)
+
+    def _begun(self, genomes: Sequence[Genome], sample: Sample, *, focused: bool) -> "Future[Floats]":
+        """Begin to measure penalties, and return at once."""
+        return _background().submit(self._measured, self._prepared(genomes), sample, focused)
 
     def _prepared(self, genomes: Sequence[Genome]) -> _Prepared:
         return len(genomes), list(self.language.encode(genomes))

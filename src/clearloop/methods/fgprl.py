@@ -66,6 +66,7 @@ class RuleLanguage(Rules, Language):
                 spans=np.zeros((len(rows), 0), np.int64),
                 limits=self.problem.limits,
                 counts=self.problem.task.action_counts,
+                rates=self.problem.task.action_changes,
             )
             yield [number for number, _ in rows], policies
 

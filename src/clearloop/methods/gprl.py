@@ -1,7 +1,7 @@
 """GPRL finds equations by genetic programming on the model (sec. 3.7 of the paper)."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from clearloop.controllers import Equation
 from clearloop.errors import ClearloopError, did_you_mean, quoted
-from clearloop.expression import OPERATIONS, Variable, to_text
+from clearloop.expression import OPERATIONS, Number, Variable, simplify, substitute, to_text
 from clearloop.expression.nodes import VARIABLE
 from clearloop.kernels.layout import PROGRAM, Policies
 from clearloop.methods.evolving import Evolving, Language, Rounds, Sample
@@ -18,8 +18,15 @@ from clearloop.methods.sowing import LinearLaw, sow_laws
 from clearloop.search.gp.formulas import Formulas
 from clearloop.search.gp.genome import GP, Genome
 from clearloop.search.gp.moves import added
+from clearloop.search.gp.templates import Frame, Template, read_templates
+from clearloop.task import Task
 
 _VARIED = 4  # terms of a sown law, at most, of which every subset is tried
+_BOLDNESS = (
+    1.0,
+    2.0,
+    4.0,
+)  # laws are sown with their own gains and larger ones: a reward may not mind effort
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +37,8 @@ class GPRL(Method):
         functions: Names of the functions that equations may consist of.
         gp: Settings of the genetic programming.
         rounds: Samples and shares of the budget for each part of a round.
+        form: What the formula of an action must look like, by the action's name: a template such as
+            `k1*theta + tanh({…})`, whose holes are searched and whose constants are tuned.
     """
 
     name: ClassVar[str] = "gprl"
@@ -49,8 +58,9 @@ class GPRL(Method):
     )  # fmt: skip
     rounds: Rounds = Rounds(
         race=Sample(32, 1), tune=Sample(64, 1), tunings=10, trials=16, promoted=6, score=Sample(512, 1),
-        polish=Sample(96, 1), refine=Sample(128, None), explore_share=0.0, sow=True, focus=3,
+        polish=Sample(96, 1), refine=Sample(128, None), explore_share=0.0, sow=True, nursed=30, focus=3,
     )  # fmt: skip
+    form: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.functions:
@@ -62,13 +72,42 @@ class GPRL(Method):
             raise ClearloopError("gprl: functions: expected functions that give numbers, such as add or mul")
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> Evolving:
+        template = read_form(self.form, problem.task)
         language = Equations(
             problem,
             self.functions,
-            odd=self.gp.symmetric and problem.task.symmetric,
+            odd=self.gp.symmetric and problem.task.symmetric and template is None,
             more=problem.moving_setpoints if self.gp.setpoints else (),
+            template=template,
         )
         return Evolving(problem, language, self.gp, self.rounds, rng=rng)
+
+
+def read_form(form: Mapping[str, str], task: Task) -> Template | None:
+    """Parse the forms of formulas.
+
+    Args:
+        form: The template of each action that has one; without any, the result is None.
+        task: The task.
+
+    Raises:
+        ClearloopError: A text is no template, or reads what a controller cannot read.
+    """
+    if not form:
+        return None
+    template = read_templates(form, task.action_names, task.scope.names)
+    for variable in template.variables:
+        if (variable.lag or 0) >= task.history:
+            what = f"'{variable}' looks back further than the task's history = {task.history}"
+            raise ClearloopError(f"form: {what}: give it history = {(variable.lag or 0) + 1}")
+    fillings = dict.fromkeys((*template.holes, *template.constants), Number(1.0))
+    formulas = zip(task.action_names, template.formulas, strict=True)
+    outputs = {name: to_text(substitute(formula, fillings)) for name, formula in formulas}
+    try:
+        Equation(outputs=outputs).for_task(task)
+    except ClearloopError as error:
+        raise ClearloopError(str(error).replace("outputs.", "form of ", 1)) from error
+    return template
 
 
 class Equations(Formulas, Language):
@@ -81,6 +120,7 @@ class Equations(Formulas, Language):
         *,
         odd: bool = False,
         more: Sequence[Variable] = (),
+        template: Template | None = None,
     ) -> None:
         """Choose what equations consist of.
 
@@ -89,19 +129,29 @@ class Equations(Formulas, Language):
             functions: Names of the functions that equations may use.
             odd: Whether only odd functions are allowed.
             more: Variables besides the problem's readable ones.
+            template: What formulas must look like, if that is given.
         """
         self.problem = problem
-        variables = (*problem.readable, *more)
+        own = problem.task.derived
+        read = [one for one in problem.readable if one.lag or own.get(one.name) not in more]  # nothing twice
+        wanted = template.variables if template else ()
+        variables = tuple(dict.fromkeys((*read, *more, *wanted)))
         self.slots = np.array([problem.features.slot(variable) for variable in variables])
         outputs = np.ptp(problem.task.action_limits, axis=1) / 2
-        super().__init__(functions, variables, problem.scales[self.slots], outputs, odd=odd)
+        sizes = problem.scales[self.slots]
+        super().__init__(functions, variables, sizes, outputs, odd=odd, template=template)
 
     def sown(self) -> list[Genome]:
         """Return the linear laws of the batch: each subset of their terms, plain and inside tanh or clip."""
-        return [genome for laws in sow_laws(self.problem, self.variables) for genome in self._variants(laws)]
+        found = sow_laws(self.problem, self.variables)
+        bold = [(tuple(law.scaled(size) for law in laws), size) for laws in found for size in _BOLDNESS]
+        return [genome for laws, size in bold for genome in self._variants(laws, size)]
 
-    def _variants(self, laws: Sequence[LinearLaw]) -> Iterator[Genome]:
+    def _variants(self, laws: Sequence[LinearLaw], boldness: float) -> Iterator[Genome]:
         """Yield laws, one for each action, whole and with one of them varied."""
+        if self.frame:
+            yield from self._fillings(laws, self.frame)
+            return
         whole = [self.weighted_sum(law.terms, law.constant) for law in laws]
         yield self.joined(whole)
         for a, law in enumerate(laws):
@@ -109,17 +159,36 @@ class Equations(Formulas, Language):
                 others = [term for term in law.terms if term not in some]
                 part, rest = self.weighted_sum(some), self.weighted_sum(others, law.constant)
                 varied = [self.weighted_sum(some, law.constant)]
-                varied += [added([rest, bent]) for bent in self.bent(part, self.outputs[a])]
+                varied += [added([rest, bent]) for bent in self.bent(part, boldness * self.outputs[a])]
                 for one in varied:
                     yield self.joined([*whole[:a], one, *whole[a + 1 :]])
+
+    def _fillings(self, laws: Sequence[LinearLaw], frame: Frame) -> Iterator[Genome]:
+        """Yield a template with laws in its holes, whole and with one of them varied."""
+        constants, whole, varied = [], list[Genome](), list[list[Genome]]()
+        for n, (size, output) in enumerate(zip(frame.sizes, frame.outputs, strict=True)):
+            law, share = laws[output], size / self.outputs[output]
+            terms = [(which, share * gain) for which, gain in law.terms]
+            if n < len(frame.template.holes):
+                whole.append(self.weighted_sum(terms, share * law.constant))
+                varied.append([self.weighted_sum(some) for some in _subsets(terms)])
+            else:
+                gains = {self.variables[which]: gain for which, gain in law.terms}
+                constants.append(gains.get(frame.factors.get(n), size))  # type: ignore[arg-type]
+        yield self.joined(whole, constants)
+        for n, others in enumerate(varied):
+            for one in others:
+                yield self.joined([*whole[:n], one, *whole[n + 1 :]], constants)
 
     def encode(self, genomes: Sequence[Genome]) -> Iterator[tuple[list[int], Policies]]:
         if not genomes:
             return
-        spans = np.array([self._spans(genome) for genome in genomes])
-        first = np.cumsum([0, *spans[:-1, -1]])
-        code = np.array([gene for genome in genomes for gene in genome.code[:-1]], np.int32)
-        operand = np.array([value for genome in genomes for value in genome.operand[:-1]])
+        programs = [program for genome in genomes for program in self.programs(genome)]
+        ends = np.cumsum([0, *(len(program.code) for program in programs)])
+        each = ends[:-1].reshape(len(genomes), -1)
+        spans = np.hstack([each, np.append(each[1:, :1], ends[-1:, None], axis=0)])
+        code = np.array([gene for program in programs for gene in program.code], np.int32)
+        operand = np.array([value for program in programs for value in program.operand])
         variable = code == VARIABLE
         operand[variable] = self.slots[operand[variable].astype(int)]
         policies = Policies(
@@ -128,19 +197,17 @@ class Equations(Formulas, Language):
             sizes=np.zeros(0, np.int64),
             code=code,
             operand=operand.astype(np.float32),
-            spans=spans + first[:, None],
+            spans=spans,
             limits=self.problem.limits,
             counts=self.problem.task.action_counts,
+            rates=self.problem.task.action_changes,
         )
         yield list(range(len(genomes))), policies
 
-    def _spans(self, genome: Genome) -> list[int]:
-        """Return where the formula of each action starts, and where the last one ends."""
-        starts = [start for start, _ in self.vocabulary.arguments(genome, len(genome.code) - 1)]
-        return [*starts[::-1], len(genome.code) - 1]
-
     def controller(self, genome: Genome) -> Equation:
         task, formulas = self.problem.task, self.expressions(genome)
+        if self.frame:  # a template may stand around a negative number
+            formulas = [simplify(formula) for formula in formulas]
         outputs = {name: to_text(f) for name, f in zip(task.action_names, formulas, strict=True)}
         return Equation(outputs=outputs).for_task(task)
 

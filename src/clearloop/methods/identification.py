@@ -15,8 +15,8 @@ the part with the errors e keeps the noise apart. It does so in closed loop, too
 3. Steps of Gauss and Newton reduce the prediction errors of the whole equation, with as many lags of the
    actions as Schwarz's criterion prefers, unless free runs are clearly nearer to the log with others.
 4. This is done with one lag of y, two lags, and so on, as long as Schwarz's criterion is better for it and
-   free runs along the log are nearer to it. The second rule is for plants that are not linear: there, more
-   lags always explain a little more of one step, with numbers that mean nothing.
+   free runs along the log are about as near to it, or clearly nearer. The second rule is for plants that are
+   not linear: there, more lags always explain a little more of one step, with numbers that mean nothing.
 
 Standard errors are those of blocks of the log (Liang and Zeger 1986), so that they also hold where the errors
 depend on each other or on the place, as they do if the plant is not linear.
@@ -41,6 +41,7 @@ TINY = 1e-9  # share of usual sizes below which differences are rounding
 EXACT = 1e-10  # share of an output's variance: what leaves less is as good as exact
 QUIET = 1e-6  # share of an output's spread: errors that are smaller are no noise
 NEARER = 0.9  # another number of lags of actions must reduce the errors of free runs to this share
+ABOUT = 1.25  # disturbances move the errors of free runs by as much: a lag may increase them to this share
 BEYOND = 0.8  # a lag beyond the task's history must reduce the errors of free runs to this share
 RUN = 50  # steps of a free run
 FOLLOWS = 0.7  # a model follows the log if its free runs stray less: then it explains half of the variance
@@ -162,18 +163,34 @@ def fit_equations(
     """
     lagged = _Lagged(record, most_lags, longest, symmetric=symmetric)
     errors = lagged.surprises()
+    found = [_fit(lagged, errors, kept=kept, plain=plain)]
+    if lagged.noisy and not plain and not symmetric:
+        drifting = _Lagged(record, most_lags, longest, symmetric=symmetric, drifting=True)
+        found.append(_fit(drifting, errors, kept=kept, plain=plain))
+    best, table = min(found, key=lambda one: one[0].price / len(one[0].x))
+    if kept < longest and not plain and best.orders.delays.max(initial=0) >= kept:
+        # Large disturbances hide the first rows of a slow answer, which looks like a long dead time then.
+        near = _Lagged(record, most_lags, kept, symmetric=symmetric)
+        other = _fit(near, near.surprises(), kept=kept, plain=plain)
+        if other[0].stray < NEARER * best.stray:
+            best, table = other
+    return best.equations(best.found, table.effective(best.orders))
+
+
+def _fit(lagged: "_Lagged", errors: Floats, *, kept: int, plain: bool) -> tuple["_Prediction", "_Table"]:
+    """Find the orders, and fit the equation to them."""
     table = _Table(lagged, errors)
     best: _Prediction | None = None
     for lags in range(1, lagged.most + 1):
         fit, *others = [_Prediction(lagged, errors, one) for one in table.choose(lags, plain=plain)]
         fit = min((one for one in others if one.stray < NEARER * fit.stray), key=_stray_of, default=fit)
         if best is not None:
-            share = 1.0 if lags <= kept else BEYOND
+            share = ABOUT if lags <= kept else BEYOND
             if fit.price >= best.price or fit.stray > share * best.stray:
                 break
         best = fit
     assert best is not None  # noqa: S101 - there is at least one lag
-    return best.equations(best.found, table.effective(best.orders))
+    return best, table
 
 
 def _size(values: Floats) -> Floats:
@@ -182,23 +199,32 @@ def _size(values: Floats) -> Floats:
 
 
 class _Lagged:
-    """The columns of a record, scaled to a standard deviation of 1, and the rows that are fitted."""
+    """The columns of a record, scaled to a standard deviation of 1, and the rows that are fitted.
 
-    def __init__(self, record: Record, most_lags: int, longest: int, *, symmetric: bool) -> None:
+    With `drifting`, the columns are differences from the row before.
+    """
+
+    def __init__(
+        self, record: Record, most_lags: int, longest: int, *, symmetric: bool, drifting: bool = False
+    ) -> None:
         parts = record.outputs, record.external, record.actions
         self.p, self.e, self.a = (part.shape[1] for part in parts)
         both = np.hstack(parts)
-        self.symmetric = symmetric
+        self.drifting = drifting
+        self.bare = symmetric or drifting
+        """True if there is no constant to fit"""
         self.scale = _size(both)
         self.middle = np.zeros(both.shape[1]) if symmetric else both.mean(axis=0)
         self.columns = (both - self.middle) / self.scale
+        if drifting:
+            self.columns = np.diff(self.columns, axis=0, prepend=self.columns[:1])
         usable = np.flatnonzero(record.known)
         ages = record.age[usable]
         self.depth = self._room(ages, max(longest, most_lags))
         self.most = min(most_lags, self.depth)
-        self.rows = usable[ages >= self.depth - 1]
+        self.rows = usable[ages >= self.depth - (0 if drifting else 1)]
         self.targets = self.columns[self.rows + 1, : self.p]
-        self.noisy = False
+        self.noisy = drifting
 
     def _room(self, ages: Ints, longest: int) -> int:
         """Return the longest look back that leaves most of the rows, and enough of them."""
@@ -217,7 +243,7 @@ class _Lagged:
     @property
     def ones(self) -> Floats:
         """[n, 1] the column of the constant"""
-        return np.full((len(self.rows), 1), 0.0 if self.symmetric else 1.0)
+        return np.full((len(self.rows), 1), 0.0 if self.bare else 1.0)
 
     def surprises(self) -> Floats:
         """Return the errors [rows of the record, P] of the long equation; 0 where there are none."""
@@ -296,14 +322,14 @@ class _Table:
             for lag in range(delays[j], min(delays[j] + width, self.lagged.depth))
         ]
         errors = most * (p + e) + np.arange(lags * p if moving else 0)
-        last = [] if self.lagged.symmetric else [len(self.gram) - 1]
+        last = [] if self.lagged.bare else [len(self.gram) - 1]
         return np.concatenate([np.arange(lags * (p + e)), errors, np.array([*acts, *last], np.int64)])
 
     def effective(self, orders: _Orders) -> Flags:
         """Tell for each action whether the errors are clearly larger without it (a likelihood ratio)."""
         from scipy.special import chdtri  # the quantile of chi-squared; scipy.stats takes long to import
 
-        last = len(self.gram) - (0 if self.lagged.symmetric else 1)
+        last = len(self.gram) - (0 if self.lagged.bare else 1)
         first = self.lagged.most * (2 * self.lagged.p + self.lagged.e)
         found = np.zeros(self.lagged.a, np.bool_)
         for j in range(self.lagged.a):
@@ -365,7 +391,7 @@ class _Prediction:
         """[P, columns of x] the numbers that are fitted"""
         lagged, orders = self.lagged, self.orders
         free = np.ones((lagged.p, self.x.shape[1]), np.bool_)
-        free[:, -1] = not lagged.symmetric
+        free[:, -1] = not lagged.bare
         lags = np.arange(self.depth)[None, :, None] - orders.delays[:, None, :]
         first = orders.lags * (lagged.p + lagged.e)
         free[:, first:-1] = ((lags >= 0) & (lags < orders.width)).reshape(lagged.p, -1)
@@ -395,18 +421,22 @@ class _Prediction:
         return float(len(self.x) * np.log(variances).sum() + numbers * np.log(len(self.x)))
 
     def _stray(self, gains: Floats) -> float:
-        """Free runs begin with logged rows and go on with their own outputs, under the logged actions."""
+        """Free runs begin with logged rows and go on with their own outputs, under the logged actions.
+
+        Differences are summed up again.
+        """
         p, seen, lags = self.lagged.p, self.lagged.p + self.lagged.e, self.orders.lags
         length = min(RUN, self.index.shape[1])
         rows = self.index[self.mask[:, length - 1], :length]
         own = [self.x[rows[:, 0], lag * seen : lag * seen + p] for lag in range(lags)]
-        total = np.zeros(p)
+        total, off = np.zeros(p), np.zeros((len(rows), p))
         for now in rows.T:
             x = self.x[now].copy()
             for lag, values in enumerate(own):
                 x[:, lag * seen : lag * seen + p] = values
             after = np.clip(x @ gains.T, -1e3, 1e3)
-            total += np.mean((after - self.lagged.targets[now]) ** 2, axis=0)
+            off = after - self.lagged.targets[now] + (off if self.lagged.drifting else 0.0)
+            total += np.mean(off**2, axis=0)
             own = [after, *own[:-1]]
         return float(np.sqrt(np.mean(total / length) + QUIET**2))
 

@@ -4,9 +4,9 @@ The judgement uses models and starts that the search never saw.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import starmap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -23,9 +23,11 @@ from clearloop.evaluation.replays import Replays, replay_log
 from clearloop.explanation import explain
 from clearloop.methods.lqr import LQR, design
 from clearloop.methods.method import Candidate, Method, Problem, Search, State
+from clearloop.methods.robust import Kept, disturbances, keeps
+from clearloop.methods.staying import Staying
 from clearloop.plants.scenarios import Scenarios
-from clearloop.surrogate import BEST, Surrogate, Track, examine
-from clearloop.surrogate.dynamics import Disturbance
+from clearloop.showing import Shown, notebook_progress
+from clearloop.surrogate import BEST, PUBLISHED, Surrogate, Track, examine
 from clearloop.task import Task
 
 if TYPE_CHECKING:
@@ -46,11 +48,16 @@ class Point:
     interval: Interval | None = None
     """the interval that holds the true penalty in 95 of 100 cases; None in results of version 0.1"""
     disturbed: float | None = None
-    """mean penalty on the judging members under `DISTURBANCES`; None for planners and in version 0.1"""
+    """mean penalty on the judging members under the disturbances of the task; None for planners and in
+    version 0.1"""
+    kept: Kept = field(default_factory=Kept)
+    """the margins on the judging members, and whether they are those that the task asks for"""
+    asked: bool = False
+    """whether the search asked for robustness, so that only a robust controller is picked if there is one"""
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Shown):
     """The front that a method found, sorted by complexity; each point is judged better than all before it."""
 
     method: str
@@ -63,8 +70,14 @@ class Result:
 
     @property
     def best(self) -> Controller:
-        """The controller with the lowest judged penalty."""
-        return self.points[-1].controller
+        """The controller with the lowest judged penalty, of the robust ones if they were asked for."""
+        return self.best_point.controller
+
+    @property
+    def best_point(self) -> Point:
+        """The point of the best controller."""
+        fit = [point for point in self.points if point.asked and point.kept.robust] or self.points
+        return min(fit, key=lambda point: point.judged.penalty)
 
     @property
     def front(self) -> "pl.DataFrame":
@@ -75,7 +88,7 @@ class Result:
         return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
     def __repr__(self) -> str:
-        best = self.points[-1]
+        best = self.best_point
         tested = "" if best.system is None else f", {best.system.penalty:.3f} on the plant"
         return (
             f"{self.method}: {len(self.points)} controllers, the best promises {best.model.penalty:.3f}"
@@ -96,6 +109,11 @@ SCHEMA = {
     "penalty_low": float,
     "penalty_high": float,
     "penalty_disturbed": float,
+    "phase_margin": float,
+    "gain_margin": float,
+    "delay_margin": float,
+    "ms": float,
+    "robust": bool,
 }
 
 
@@ -107,6 +125,7 @@ def _row(method: str, number: int, point: Point) -> tuple[object, ...]:
         system and system.penalty, system and system.standard_error, system and system.failures,
         point.controller.summary,
         *(point.interval or (None, None)), point.disturbed,
+        point.kept.phase, point.kept.gain, point.kept.delay, point.kept.ms, point.kept.robust,
     )  # fmt: skip
 
 
@@ -121,7 +140,7 @@ _Watch = Callable[[Search, Problem], None]  # is called after every round
 
 def learn(
     task: Task,
-    batch: Batch,
+    batch: Batch | Any,
     method: Method,
     *,
     rng: np.random.Generator,
@@ -132,12 +151,16 @@ def learn(
     watch: _Watch | None = None,
     resume: State | None = None,
     force: bool = False,
+    robust: bool = True,
+    stay: float = 0.0,
 ) -> Result:
     """Learn controllers for a task with one method, on a surrogate of the batch.
 
+    A notebook shows a progress bar meanwhile.
+
     Args:
         task: The task, which says what is rewarded and what fails.
-        batch: The logged episodes.
+        batch: The logged episodes, as a batch or as a dataframe with the columns of a log.
         method: The method with its settings, such as `GPRL()`.
         rng: The generator of all random numbers; equal generators give equal results.
         budget: The steps of the model that the search may take, or the name of a usual budget.
@@ -150,6 +173,10 @@ def learn(
         resume: What `snapshot` returned in an earlier call of `watch`. If all other arguments are the same,
             the result is the same as without the interruption.
         force: Whether to search although the data, or the model learned from it, cannot support a controller.
+        robust: Whether to search for controllers that bear what the task asks for in `[robust]`. The
+            published track never does.
+        stay: How near to the log controllers must stay, from 0, which does not ask, to 1, the log itself. The
+            front is then chosen by the blend of penalty and distance that the search minimises.
 
     Returns:
         The front of controllers, from the simplest to the best, with their penalties.
@@ -160,30 +187,59 @@ def learn(
     """
     if value not in VALUES:
         raise ClearloopError(f"value {value}: expected {' or '.join(VALUES)}")
+    if not 0 <= stay <= 1:
+        raise ClearloopError(f"stay {stay:g}: expected a number from 0 to 1")
+    if not isinstance(batch, Batch):
+        batch = Batch.from_frame(batch, task)
     model_rng, search_rng, judge_rng = streams(rng)
     if surrogate is None:
-        surrogate, _ = repeat_log(task, batch, Surrogate.fit(task, batch, track=track, rng=model_rng))
+        tell = notebook_progress("Learning the model")
+        surrogate = Surrogate.fit(
+            task, batch, track=track, rng=model_rng, progress=lambda share, _: tell(share, "")
+        )
+        tell(1.0, "")
+        surrogate, _ = repeat_log(task, batch, surrogate)
         if not force and (reasons := examine(task, batch, surrogate).refusals):
             raise refuse(f"task {task.name}", reasons)
     with threadpool_limits(limits=1, user_api="blas"):  # more threads add up in another order
         (value_rng,) = rng.spawn(1)
         from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
+        robust = robust and surrogate.track.name != PUBLISHED.name
         problem = Problem(
-            task, batch, surrogate, budget=read_budget(budget), rng=search_rng, value=from_batch
+            task,
+            batch,
+            surrogate,
+            budget=read_budget(budget),
+            rng=search_rng,
+            value=from_batch,
+            robust=robust,
+            stay=stay,
         )
         search = method.begin(problem, rng=search_rng)
         if resume is not None:
             problem.spent = resume["spent"]
             search.restore(resume["search"])
+        tell = notebook_progress(f"Searching, {method.name}")
         while not search.done and problem.spent < problem.budget:
             search.advance()
+            tell(problem.share, f"best {search.best:.3g}")
             if watch is not None:
                 watch(search, problem)
+        tell(1.0, f"best {search.best:.3g}")
         found, score = search.candidates(), None
         if from_batch is not None:
             found, score = best_few(found), batch_score(task, batch, rng=value_rng)
         return judge(
-            method.name, found, task, batch, surrogate, steps=problem.spent, rng=judge_rng, score=score
+            method.name,
+            found,
+            task,
+            batch,
+            surrogate,
+            steps=problem.spent,
+            rng=judge_rng,
+            score=score,
+            robust=robust,
+            staying=problem.staying,
         )
 
 
@@ -249,8 +305,6 @@ def read_budget(budget: str | int) -> int:
 
 JUDGED_STARTS = 1024
 DISTURBED_STARTS = 256  # the first of them, for each disturbance
-DISTURBANCES = (Disturbance(late=1), Disturbance(gain=0.8), Disturbance(gain=1.2))
-"""What the actuator may do differently from the log without a controller failing."""
 PLANNED_STARTS = 128  # the first of them, on one member: planners take a thousand times as long as others
 
 _Score = Callable[[Controller, Floats], Floats]  # penalties [N] of a controller from starts [N, S]
@@ -266,8 +320,12 @@ def judge(
     steps: int,
     rng: np.random.Generator,
     score: _Score | None = None,
+    robust: bool = False,
+    staying: Staying | None = None,
 ) -> Result:
     """Score candidates on the judging members and new starts, and drop those that a simpler one beats.
+
+    If robustness was asked for, a robust candidate is dropped only if a simpler robust one beats it.
 
     Args:
         method: The name of the method that found the candidates.
@@ -278,10 +336,12 @@ def judge(
         steps: Steps of the model that the search took, for the result.
         rng: The generator that draws the starts.
         score: A function that gives the penalties instead of the members, if any.
+        robust: Whether the search asked for robustness.
+        staying: The part that the distance from the log has in the penalties that choose the front, if any.
     """
     starts = Scenarios.drawn(task, batch, JUDGED_STARTS, rng)
-    front: list[tuple[Controller, Evaluation]] = []
-    beside: list[tuple[Controller, Evaluation]] = []
+    found: list[_Judgement] = []
+    beside: list[_Judgement] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.controller.complexity):
         controller = candidate.controller
         n, judges = _affordable(controller, surrogate)
@@ -290,39 +350,69 @@ def judge(
         else:
             penalties = score(controller, starts[:n].starts[:, : len(task.states)])[None]
             judged = Evaluation(task.name, "batch", penalties, np.zeros(penalties.shape, np.bool_))
-        if candidate.compared:
-            beside.append((controller, judged))
-            continue
-        if (
-            front
-            and front[-1][0].complexity == controller.complexity
-            and judged.penalty < front[-1][1].penalty
-        ):
-            front.pop()
-        if not front or judged.penalty < front[-1][1].penalty:
-            front.append((controller, judged))
+        if staying is not None:
+            judged = staying.judge(controller, judged)
+        (beside if candidate.compared else found).append(
+            _Judgement(controller, judged, keeps(controller, task, batch, surrogate))
+        )
+    front = _front(found)
+    if robust:
+        fit = _front([one for one in found if one.kept.robust])
+        front += [one for one in fit if not any(one is other for other in front)]
+        front.sort(key=lambda one: (one.controller.complexity, -one.judged.penalty))
     scoring = starts if task.start_box is None else Scenarios.scoring(task)
 
-    def make_point(controller: Controller, judged: Evaluation) -> Point:
+    def make_point(controller: Controller, judged: Evaluation, kept: Kept) -> Point:
         n, judges = _affordable(controller, surrogate)
         model = evaluate(controller, task, surrogate=surrogate, members=judges, starts=scoring[:n])
         system = evaluate(controller, task, starts=n) if task.scorable else None
         interval = promise_interval(model.penalties, surrogate)
-        return Point(
-            controller, judged, model, system, interval, _disturbed(controller, task, surrogate, scoring)
-        )
+        disturbed = _disturbed(controller, task, batch, surrogate, scoring)
+        return Point(controller, judged, model, system, interval, disturbed, kept, robust)
 
     return Result(method, tuple(starmap(make_point, front)), steps, tuple(starmap(make_point, beside)))
 
 
-def _disturbed(controller: Controller, task: Task, surrogate: Surrogate, starts: Scenarios) -> float | None:
-    """Return the mean penalty on the judging members under `DISTURBANCES`; None for planners."""
-    if controller.plans:
+class _Judgement(NamedTuple):
+    controller: Controller
+    judged: Evaluation
+    kept: Kept
+
+
+def _front(found: Sequence[_Judgement]) -> list[_Judgement]:
+    """Return those that no simpler one beats; `found` is sorted by complexity."""
+    front: list[_Judgement] = []
+    for one in found:
+        same = front and front[-1].controller.complexity == one.controller.complexity
+        if same and one.judged.penalty < front[-1].judged.penalty:
+            front.pop()
+        if not front or one.judged.penalty < front[-1].judged.penalty:
+            front.append(one)
+    return front
+
+
+def _disturbed(
+    controller: Controller, task: Task, batch: Batch, surrogate: Surrogate, starts: Scenarios
+) -> float | None:
+    """Return the mean penalty on the judging members under the disturbances of the task.
+
+    It is None for planners, and if the task names no disturbances.
+    """
+    cases = disturbances(task.robust)
+    if controller.plans or not cases:
         return None
-    members, some = surrogate.judge_members, starts[:DISTURBED_STARTS]
+    members, some, spread = surrogate.judge_members, starts[:DISTURBED_STARTS], batch.states.std(axis=0)
+    shape = some.steps, len(spread), len(some)
+    drawn = np.random.default_rng(0).standard_normal(shape)  # the same for all controllers
     scores = [
-        evaluate(controller, task, surrogate=surrogate, members=members, starts=some, disturbance=disturbance)
-        for disturbance in DISTURBANCES
+        evaluate(
+            controller,
+            task,
+            surrogate=surrogate,
+            members=members,
+            starts=some.veiled(task).disturbed(task, [case], spread=spread, drawn=drawn),
+        )
+        for case in cases
     ]
     return float(np.mean([score.penalty for score in scores]))
 

@@ -19,12 +19,16 @@ guessed.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.controllers.controller import check_names
 from clearloop.data import Batch
+from clearloop.data.causality import has_effect
 from clearloop.data.log import first_rows, last_rows, setpoint_rows
 from clearloop.errors import ClearloopError, UnsuitableError
 from clearloop.expression import Variable, evaluate, variables
@@ -163,7 +167,7 @@ class LinearModel:
 
 
 def identify(task: Task, batch: Batch, *, history: int | None = None, plain: bool = False) -> LinearModel:
-    """Fit a linear model to a batch.
+    """Fit a linear model to a batch; the last few models are remembered as long as their batch exists.
 
     Args:
         task: The task, which says which states are computed and which come from outside.
@@ -175,6 +179,29 @@ def identify(task: Task, batch: Batch, *, history: int | None = None, plain: boo
     Raises:
         UnsuitableError: The batch does not determine the model; the message says why and what to log.
     """
+    known = _KNOWN.setdefault(batch, [])
+    for one in known:
+        if one.task is task and (one.history, one.plain) == (history, plain):
+            return one.model
+    with threadpool_limits(limits=1, user_api="blas"):  # more threads wait for each other
+        model = _fitted(task, batch, history, plain)
+    known.append(_Known(task, history, plain, model))
+    del known[:-REMEMBERED]
+    return model
+
+
+class _Known(NamedTuple):
+    task: Task
+    history: int | None
+    plain: bool
+    model: LinearModel
+
+
+REMEMBERED = 4  # models of a batch: searches, margins and answers ask for the same one
+_KNOWN: WeakKeyDictionary[Batch, list[_Known]] = WeakKeyDictionary()
+
+
+def _fitted(task: Task, batch: Batch, history: int | None, plain: bool) -> LinearModel:
     if len(batch) > MOST_ROWS:
         batch = batch.thinned(MOST_ROWS, _PIECE)
     record, logged, external = _record(task, batch)
@@ -208,7 +235,7 @@ def identify(task: Task, batch: Batch, *, history: int | None = None, plain: boo
         equations=equations,
     )
     model = _assembled(empty, equations)
-    _check_effects(model)
+    _check_effects(model, batch)
     return model
 
 
@@ -350,10 +377,16 @@ def _check_present(task: Task, record: Record, logged: Ints, external: Ints) -> 
         )
 
 
-def _check_effects(model: LinearModel) -> None:
-    """Check that every action has an effect, on all states and with all lags together."""
-    for name, effective in zip(model.task.action_names, model.equations.effective, strict=True):
-        if not effective:
+def _check_effects(model: LinearModel, batch: Batch) -> None:
+    """Check that every action has an effect, on all states and with all lags together.
+
+    An effect that drowns in noise from one row to the next may still be seen over many rows, which is how the
+    check of the data looks for it. Then the numbers stand, with their large errors.
+    """
+    for i, (name, effective) in enumerate(
+        zip(model.task.action_names, model.equations.effective, strict=True)
+    ):
+        if not effective and not has_effect(model.task, batch, i):
             raise UnsuitableError(
                 f"batch: badly identified: no effect of {name} stands out from the noise: "
                 f"log more steps, or larger changes of {name}"

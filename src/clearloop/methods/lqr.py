@@ -39,6 +39,8 @@ _NEGLIGIBLE = (
     0.01  # share of an action's range: if no constant is larger, the controller has none and is linear
 )
 _DRAWN = 64  # models, for the error of an action's effect
+_WATCHED = 60  # most steps within which an action must move a state
+_LARGE = 1e12  # beyond it a response only says that the plant runs away
 UNDAMPED = 1 - 1e-6  # modes whose eigenvalue is at least this large do not die out by themselves
 
 
@@ -276,12 +278,12 @@ def _name(task: Task, column: int) -> str:
 
 
 def _check_controllable(model: LinearModel, entries: Ints) -> None:
-    """Check that an action clearly moves every mode that does not die out (Popov, Belevitch, Hautus).
+    """Check that an action moves every mode that does not die out (Popov, Belevitch, Hautus).
 
     A left eigenvector m of U with the eigenvalue λ meets the columns of V in Σ m_s λ^-h B_h. Here B_h are
-    the gains on the actions of h steps ago, and m_s the entries of m for the present states. The error of
-    this sum follows from models that are drawn within the standard errors: a log often tells the sum well,
-    and each B_h badly, and then the plant can be controlled.
+    the gains on the actions of h steps ago, and m_s the entries of m for the present states. That sum may
+    be less certain than its parts, such as the static gain of a plant that was disturbed all the time. So it
+    may have any size, as long as an action clearly moves one of the mode's states within the horizon.
     """
     u = model.matrices[0][np.ix_(entries, entries)]
     s, names = len(model.task.states), model.task.state_names
@@ -291,19 +293,44 @@ def _check_controllable(model: LinearModel, entries: Ints) -> None:
     if not lasting.any():
         return
     gains = model.slopes[:, :, s:]
-    drawn = np.array([one.slopes[:, :, s:] for one in model.drawn(_DRAWN, np.random.default_rng(0))])
+    drawn = list(model.drawn(_DRAWN, np.random.default_rng(0)))
+    apart = np.array([one.slopes[:, :, s:] for one in drawn]) - gains
+    moved: Flags | None = None
     for value, mode in zip(values[lasting], modes.T[lasting], strict=True):
         present = np.array([mode[now[j]] if j in now else 0.0 for j in range(s)])
         weights = present[:, None] / value ** np.arange(model.history)
         effect = np.abs(np.einsum("sh,sha->a", weights, gains))
-        error = CERTAIN * np.einsum("sh,dsha->da", weights, drawn - gains).std(axis=0)
+        error = CERTAIN * np.einsum("sh,dsha->da", weights, apart).std(axis=0)
         shares = np.abs(present) * model.sizes[:s]
-        if (effect <= error + TINY * shares.sum() / model.sizes[s:]).all():
-            said = [n for n, x in zip(names, shares, strict=True) if x > 0.5 * shares.max()]
+        if (effect > error + TINY * shares.sum() / model.sizes[s:]).any():
+            continue
+        moved = _moved(model, drawn) if moved is None else moved
+        large = shares > 0.5 * shares.max()
+        if not moved[large].any():
+            said = " and ".join(np.array(names)[large])
             raise UnsuitableError(
-                f"lqr: uncontrollable: no action moves {' and '.join(said)}, which does not come to rest by "
-                "itself: add the action that moves it, or leave it out of the task"
+                f"lqr: uncontrollable: no action moves {said}, which does not come to rest by itself: add "
+                "the action that moves it, or leave it out of the task"
             )
+
+
+def _moved(model: LinearModel, drawn: Sequence[LinearModel]) -> Flags:
+    """Tell which states [S] an action clearly moves within the horizon."""
+    steps = min(model.task.horizon, _WATCHED)
+    usual = _responses(model, steps)
+    error = CERTAIN * (np.array([_responses(one, steps) for one in drawn]) - usual).std(axis=0)
+    size = model.sizes[: usual.shape[1], None] / model.sizes[usual.shape[1] :]
+    return np.asarray((np.abs(usual) > error + TINY * size).any(axis=(0, 2)))
+
+
+def _responses(model: LinearModel, steps: int) -> Floats:
+    """Return how far a unit of each action moves each state [steps, S, A], one sample after it first."""
+    step, moved = model.matrices
+    found = np.zeros((steps, len(model.task.states), len(model.task.actions)))
+    for t in range(steps):
+        found[t] = np.clip(moved[: found.shape[1]], -_LARGE, _LARGE)
+        moved = np.clip(step @ moved, -_LARGE, _LARGE)
+    return found
 
 
 def _solve(u: Floats, v: Floats, q: Floats, r: Floats) -> tuple[Floats, NDArray[np.complex128]]:

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,8 +18,10 @@ from clearloop.expression import Variable
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import Job, Policies
 from clearloop.methods.focus import Focus
+from clearloop.methods.robust import WEIGHT, Demands, half_disturbed
+from clearloop.methods.staying import LoggedActions, Staying
 from clearloop.plants.plant import task_window
-from clearloop.plants.scenarios import Scenarios
+from clearloop.plants.scenarios import Scenarios, chosen_disturbances
 from clearloop.programs import Features
 from clearloop.registry import METHODS
 from clearloop.surrogate import Surrogate
@@ -43,6 +45,8 @@ class Problem:
         rng: np.random.Generator,
         starts: int = 1024,
         value: LinearQ | None = None,
+        robust: bool = True,
+        stay: float = 0.0,
     ) -> None:
         """Draw the starts that candidates are tried from.
 
@@ -54,6 +58,9 @@ class Problem:
             rng: The generator that draws the starts.
             starts: The number of starts.
             value: The fitted Q evaluation to take penalties from, if any.
+            robust: Whether candidates must bear what the task asks for in `[robust]`. With a value they are
+                not disturbed; the judgement tells their margins.
+            stay: How near to the log candidates must stay, from 0, which does not ask, to 1, the log itself.
         """
         self.task, self.batch, self.budget = task, batch, budget
         self._surrogate, self.value = surrogate, value
@@ -61,11 +68,23 @@ class Problem:
         self.history = task_window(task) if value is None else task.history
         self.features = Features(task.state_names, task.action_names, self.history)
         self.scenarios = Scenarios.drawn(task, batch, starts, rng)
-        """starts, setpoints and noise that candidates are tried with"""
+        """starts, setpoints, noise and disturbances that candidates are tried with"""
+        self.demands: Demands | None = None
+        """the margins that candidates must keep, if any"""
+        if robust and value is None:
+            spread, luck = batch.states.std(axis=0), self.scenarios.luck
+            self.scenarios = half_disturbed(self.scenarios, task, spread, luck)
+            self.demands = Demands.of(task, batch, surrogate)
         self.readable = _readable(task)
         """variables that a controller may read: states, now and before, and past actions"""
         self._systems: dict[tuple[tuple[int, ...], int], System] = {}
         self._jobs: dict[tuple[int, int], Job] = {}
+        self.staying: Staying | None = None
+        """the part that the distance from the log has in penalties, if any"""
+        if stay:
+            logged = LoggedActions(task, batch)
+            scale = float(self.costs(logged.usual_policies(self.history), starts=_SCALED).std())
+            self.staying = Staying(logged, stay, scale if scale > 0 else 1.0)
 
     @property
     def share(self) -> float:
@@ -121,18 +140,26 @@ class Problem:
     ) -> Floats:
         """Return the mean penalty [P] of each controller, and count the steps that this takes.
 
+        What a controller lacks of the margins that are asked for adds to its penalty, and so does its
+        distance from the log, if it must stay near it.
+
         Args:
             policies: P controllers.
             starts: The number of starts to take the mean over, the first of the problem's; or a focus.
             members: The number of members to take the mean over; None takes all that the search may use.
             history: The number of observations that the controllers were encoded for; None: the problem's.
         """
+        history = history or self.history
         if isinstance(starts, Focus):
-            return starts.penalties(self.costs(policies, starts=starts, members=members))
-        if self.value is not None:
+            penalties = starts.penalties(self.costs(policies, starts=starts, members=members))
+        elif self.value is not None:
             return np.asarray(self.costs(policies, starts=starts).mean(axis=1))
-        returns = self._returns(policies, starts, members, history or self.history)
-        penalties: Floats = -returns.mean(axis=(0, 2), dtype=np.float64)
+        else:
+            penalties = -self._returns(policies, starts, members, history).mean(axis=(0, 2), dtype=np.float64)
+        if self.demands is not None:
+            penalties = penalties + WEIGHT * np.abs(penalties) * self.demands.shortfalls(policies, history)
+        if self.staying is not None:
+            penalties = self.staying.blend(penalties, policies, history)
         return penalties
 
     def costs(self, policies: Policies, *, starts: int | Focus, members: int | None = None) -> Floats:
@@ -163,7 +190,7 @@ class Problem:
             name: array[focus.starts] if len(array) == len(self.scenarios) else array
             for name, array in zip(_OF_STARTS, (getattr(whole, name) for name in _OF_STARTS), strict=True)
         }
-        return whole._replace(**chosen)
+        return whole._replace(**chosen, disturbances=chosen_disturbances(whole.disturbances, focus.starts))
 
     def _job(self, starts: int, history: int) -> Job:
         if (starts, history) not in self._jobs:
@@ -178,6 +205,7 @@ class Problem:
         return self._systems[members, history]
 
 
+_SCALED = 256  # starts from which the usual action shows what a distance from the log may cost
 _OF_STARTS = ("starts", "setpoints", "script", "noise")  # fields of a job that may have a row for each start
 
 
@@ -297,6 +325,8 @@ class Method(ABC):
     """the section of the paper that describes it, if any: "3.7" """
     columns: ClassVar[tuple[Column, ...]] = ()
     """its columns of the table; `bench` uses by default the methods that have a place in the paper's table"""
+    tabled: ClassVar[Mapping[str, Any]] = {}
+    """settings with which it stands in that table, whatever its others are"""
     effort: ClassVar[float] = 4.0
     """minutes of one core, on the cart-pole with the standard budget; for time estimates"""
     grows: ClassVar[bool] = True

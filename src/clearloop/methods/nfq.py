@@ -106,9 +106,12 @@ class NFQSearch(Search):
             )
         self.steps = _experience(problem)
         self.scaling = Scaling.of(self.steps.pairs)
-        low, high = self.steps.reward.min(), self.steps.reward.max()
+        paid = np.append(self.steps.reward, [0.0] * int(self.steps.succeeding.any()))  # 0 after a success
+        low, high = paid.min(), paid.max()
         self.reward = (self.steps.reward - low) / ((high - low) or 1.0)
         """[n] from 0, the worst, to 1, the best"""
+        self.nothing = -low / ((high - low) or 1.0)
+        """the share of a reward of 0"""
         sizes = (self.scaling.mean.size, *settings.hidden, 1)
         self.last = Iterate(first_network(rng, sizes, "tanh"), np.inf)
         self.finalists: list[Iterate] = []
@@ -128,11 +131,12 @@ class NFQSearch(Search):
     def _targets(self) -> Floats:
         """Return the shares [n] of r + γ max Q(s′, a′), each of which is a discounted mean of k rewards.
 
-        If failure lasts, all rewards after a failing step equal its own.
+        If failure lasts, all rewards after a failing step equal its own; after a success there are none.
         """
         discount, k = self.problem.task.discount, self.iteration + 1
         rest = discount * total_discount(discount, k - 1)
-        follows = np.where(self.steps.failing, self.reward, self._values_after())
+        follows = np.where(self.steps.succeeding, self.nothing, self._values_after())
+        follows = np.where(self.steps.failing, self.reward, follows)
         shares: Floats = (self.reward + rest * follows) / (1 + rest)
         return shares
 
@@ -209,13 +213,15 @@ def _grid(action: Action, levels: int) -> Floats:
 
 
 def _experience(problem: Problem) -> LoggedSteps:
-    """Return the logged steps; on the published track, as in the paper, failure does not last."""
+    """Return the logged steps; on the published track, as in the paper, no end lasts."""
     task, track = problem.task, problem.surrogate.track
     steps = Steps.of(task, problem.batch)
     if task.symmetric and track.mirrored:
         steps = with_mirror_image(steps)
     known = experience(task, as_errors(task, steps))
-    return known._replace(failing=known.failing & track.absorbing)
+    return known._replace(
+        failing=known.failing & track.absorbing, succeeding=known.succeeding & track.absorbing
+    )
 
 
 def _pack(iterate: Iterate) -> State:

@@ -7,16 +7,19 @@
 3. The table leaves open the weights of the loops and the windows of their integrals. A particle swarm on the
    model finds them, starting at the table's own values. Ti and Td remain the table's.
 
+4. Beside that controller stand those that blocks have: PI, PD, PID, loops that add up, a cascade, gains by a
+   state and feed-forward (`pid_structures.py`). The front tells which of them is worth its complexity.
+
 In the paper the output has no constant part. If the actions of the steady state were not 0, this would leave
 an offset, because the integrals have windows. So a plant that is not symmetric gets a bias for each action,
 which the swarm searches too, starting at the steady state of the linear model.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,6 +31,7 @@ from clearloop.kernels.engine import Rollout, roll_out
 from clearloop.kernels.layout import Job
 from clearloop.methods.linear_model import LinearModel, find_process_variables, identify, pair_loops
 from clearloop.methods.method import Candidate, Column, Method, Problem, Search, State, Trial
+from clearloop.methods.pid_structures import LEAD, Ground, Seed, StructureSearch
 from clearloop.methods.plant_answers import find_answers
 from clearloop.numbers import significant
 from clearloop.search.pso import PSO, Swarm
@@ -47,6 +51,7 @@ class PID(Method):
         swarm: Settings of the swarm that finds weights, windows and biases.
         rounds: Rounds of the swarm.
         starts: Starts that each particle is tried from.
+        generations: Generations of the descent for each structure of blocks; 0: the paper's loops only.
     """
 
     loops: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -55,12 +60,14 @@ class PID(Method):
     swarm: PSO = field(default_factory=lambda: PSO(particles=40))
     rounds: int = 40
     starts: int = 256
+    generations: int = 40
 
     name: ClassVar[str] = "pid"
     title: ClassVar[str] = "PID"
     section: ClassVar[str] = "3.2"
     columns: ClassVar[tuple[Column, ...]] = (Column("pid", "PID", 2, "2.03", "3.04"),)
-    effort: ClassVar[float] = 0.3
+    tabled: ClassVar[Mapping[str, Any]] = {"generations": 0}  # the paper's loops
+    effort: ClassVar[float] = 1.5
     grows: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
 
@@ -68,6 +75,7 @@ class PID(Method):
         check_range(self, "watched", 1, 100)
         check_range(self, "push", 1e-6, 10)
         check_range(self, "rounds starts", 1)
+        check_range(self, "generations", 0, 10_000)
 
     def begin(self, problem: Problem, *, rng: np.random.Generator) -> "PIDSearch":
         return PIDSearch(problem, self, rng)
@@ -96,12 +104,17 @@ class PIDSearch(Search):
         """in the order in which they were closed"""
         self.rounds = 0
         self._swarm: Swarm | None = None
+        self._plain = published or not settings.generations
+        self._structures: StructureSearch | None = None
 
     def advance(self) -> None:
         if len(self.closed) < len(self.pairs):
             self._close()
-        else:
+        elif self.rounds < self.settings.rounds:
             self._tune()
+        else:
+            self._structures = self._structures or self._new_structures()
+            self._structures.advance()
 
     def _close(self) -> None:
         """Close the fastest of the open loops that oscillate while the closed loops are in place."""
@@ -172,19 +185,28 @@ class PIDSearch(Search):
         names = ", ".join(dict.fromkeys(other))
         return pid.PID(outputs=outputs, name=f"PID; {names}: SIMC, as no gain gives a sustained oscillation")
 
+    def _new_structures(self) -> StructureSearch:
+        ground = Ground(self.problem, self.model, tuple(one.seed() for one in self.closed), self.rest)
+        settings = self.settings
+        return StructureSearch(ground, rounds=settings.generations, starts=settings.starts, rng=self.rng)
+
     @property
     def done(self) -> bool:
-        return self.rounds >= self.settings.rounds
+        if self.rounds < self.settings.rounds or self._plain:
+            return self.rounds >= self.settings.rounds
+        return self._structures is not None and self._structures.done
 
     @property
     def best(self) -> float:
-        return math.inf if self._swarm is None else self._swarm.best[1]
+        paper = math.inf if self._swarm is None else self._swarm.best[1]
+        return paper if self._structures is None else min(paper, self._structures.best)
 
     def candidates(self) -> list[Candidate]:
         if len(self.closed) < len(self.pairs):
             return []
-        vector = self._table if self._swarm is None else self._swarm.best[0]
-        return [Candidate(self._controller(vector).for_task(self.problem.task), self.best)]
+        vector, cost = (self._table, math.inf) if self._swarm is None else self._swarm.best
+        found = [Candidate(self._controller(vector).for_task(self.problem.task), cost)]
+        return found if self._structures is None else [*found, *self._structures.candidates()]
 
     def state(self) -> State:
         return {
@@ -192,6 +214,7 @@ class PIDSearch(Search):
             "trials": [vars(trial).copy() for trial in self.trials],
             "rounds": self.rounds,
             "swarm": None if self._swarm is None else self._swarm.state(),
+            "structures": None if self._structures is None else self._structures.state(),
             "rng": self.rng.bit_generator.state,
         }
 
@@ -203,6 +226,9 @@ class PIDSearch(Search):
         if state["swarm"] is not None:
             self._swarm = Swarm(self._bounds, self.settings.swarm, rng=self.rng)
             self._swarm.restore(state["swarm"])
+        if state.get("structures") is not None:  # runs of version 0.1 have none
+            self._structures = self._new_structures()
+            self._structures.restore(state["structures"])
 
 
 # The oscillation of a signal is found from its turning points, wherever its middle is.
@@ -298,9 +324,16 @@ class Laboratory:
         members = problem.surrogate.search_members
         policies = encode([controller], problem.task, history=problem.history)
         rollout: Rollout = roll_out(
-            policies._replace(counts=np.zeros_like(policies.counts)),  # small swings are not rounded away
+            # Small swings are not rounded away, and may jump.
+            policies._replace(counts=np.zeros_like(policies.counts), rates=np.zeros(0)),
             problem.surrogate.system(np.float64, members, problem.history),
-            Job(start[None], aims, problem.task.discount, problem.history),
+            Job(
+                start[None],
+                aims,
+                problem.task.discount,
+                problem.history,
+                before=problem.task.action_starts,
+            ),
             trajectories=True,
         )
         problem.spent += len(members) * self.steps
@@ -388,6 +421,12 @@ class Critical:
             kd=significant(0.075 * self.gain * self.period, RULE_DIGITS),
             window=window or min(max(1, round(self.period / 3)), LONGEST_WINDOW),
         )
+
+    def seed(self) -> Seed:
+        """Return what searches for other structures start from."""
+        loop = self.loop()
+        reset = loop.kp / loop.ki
+        return Seed(self.input, self.action, loop.kp, reset, loop.kd / loop.kp or LEAD * reset)
 
 
 def find_critical(

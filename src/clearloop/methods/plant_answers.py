@@ -6,7 +6,7 @@ standard error is more than a fifth of it is called unknown.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -108,6 +108,8 @@ def find_answers(model: LinearModel) -> tuple[Answer, ...]:
                     dead_time=float(equations.delays[k, a] * task.dt),
                 )
             )
+    if kind == "integrates" and not any(answer.known for answer in found):
+        return tuple(replace(answer, kind="unknown") for answer in found)
     return tuple(found)
 
 

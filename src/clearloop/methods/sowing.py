@@ -33,6 +33,13 @@ class LinearLaw(NamedTuple):
     terms: tuple[tuple[int, float], ...]
     """indices of variables and their gains; those that explain most come first"""
     constant: float
+    centre: float = 0.0
+    """the action where every variable has its mean of the batch"""
+
+    def scaled(self, factor: float) -> "LinearLaw":
+        """Return the law with all gains times a factor, and the same action at the means."""
+        terms = tuple((n, factor * gain) for n, gain in self.terms)
+        return LinearLaw(terms, self.centre + factor * (self.constant - self.centre), self.centre)
 
 
 def sow_laws(problem: Problem, variables: Sequence[Variable]) -> list[tuple[LinearLaw, ...]]:
@@ -123,7 +130,8 @@ def _shortened(features: Floats, actions: Floats, problem: Problem) -> tuple[Lin
     inputs, target = (features - means) / np.where(sizes > 0, sizes, 1.0), actions - centre
     chosen, gains, explained = _selected(inputs, target, np.flatnonzero(sizes > 0).tolist())
     terms = tuple((n, float(gain / sizes[n])) for n, gain in zip(chosen, gains.tolist(), strict=True))
-    return LinearLaw(terms, centre - sum(gain * float(means[n]) for n, gain in terms)), explained
+    constant = centre - sum(gain * float(means[n]) for n, gain in terms)
+    return LinearLaw(terms, constant, centre), explained
 
 
 def _selected(inputs: Floats, target: Floats, allowed: Sequence[int]) -> tuple[list[int], Floats, float]:

@@ -101,6 +101,7 @@ class Form(ABC):
             spans=np.zeros((len(numbers), 0), np.int64),
             limits=self.task.action_limits.astype(np.float32),
             counts=self.task.action_counts,
+            rates=self.task.action_changes,
         )
 
     @abstractmethod

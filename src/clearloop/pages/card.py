@@ -12,6 +12,7 @@ from clearloop.figures.rules import draw_rules, ranges_of
 from clearloop.files import whole_file
 from clearloop.numbers import number, shorten_numbers
 from clearloop.pages.formulas import mathml
+from clearloop.pages.operation import cautions, course, guards
 from clearloop.pages.report import TEMPLATES, render
 from clearloop.pages.sections import (
     Card,
@@ -50,9 +51,9 @@ def contents(file: Path, run: RunDirectory) -> Card:
     """
     subject = examine(file, run)
     controller, task = subject.controller, subject.task
-    above = (*_warnings(subject), *_parts(subject), *_rules(subject))
-    left = gains(subject), plant(subject), starts(subject), coverage(subject)
-    right = small_deviations(subject), robustness(subject), costs(subject)
+    above = (*_warnings(subject), *cautions(subject), *_parts(subject), *_rules(subject))
+    left = gains(subject), plant(subject), starts(subject), coverage(subject), guards(subject)
+    right = small_deviations(subject), robustness(subject), costs(subject), course(subject)
     kind = f"{controller.kind}, complexity {controller.complexity}"
     return Card(
         title=f"Controller {subject.name}",

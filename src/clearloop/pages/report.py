@@ -14,7 +14,7 @@ from clearloop.controllers import Controller, load
 from clearloop.data import Batch, check
 from clearloop.data.findings import Report
 from clearloop.diagnosis import Diagnosis, Linearisation, diagnose
-from clearloop.evaluation import simulate
+from clearloop.evaluation import Trajectory, simulate
 from clearloop.figures.model import draw_quality
 from clearloop.figures.progress import draw_progress, draw_tuning
 from clearloop.figures.rules import draw_rules, ranges_of
@@ -150,7 +150,8 @@ def _robustness(found: Diagnosis) -> list[dict[str, str]]:
     return [undisturbed] + [
         {
             "name": one.name,
-            "penalty": f"{one.penalty:.2f} ({signed_estimate(one.change, one.standard_error, 2)})",
+            "penalty": f"{estimate(one.penalty, places=2)}"
+            f" ({signed_estimate(one.change, one.standard_error, 2)})",
             "failures": percent(one.failures),
         }
         for one in calm.disturbed
@@ -160,18 +161,8 @@ def _robustness(found: Diagnosis) -> list[dict[str, str]]:
 def _figures(
     entry: Entry, controller: Controller, found: Diagnosis, task: Task, batch: Batch, surrogate: Surrogate
 ) -> list[dict[str, Any]]:
-    model = None if task.simulated and task.scorable else surrogate
-    where = "on the plant" if model is None else "on the model"
-    if task.start_box is None:
-        row = _telling_row(task, batch)
-        said = f"row {row + 1:,} of the log"
-        scenario = Scenarios.logged(task, batch, np.array([row]))
-        trajectory = simulate(controller, task, surrogate=model, scenario=scenario)
-    else:
-        start = _telling_start(task)
-        said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
-        trajectory = simulate(controller, task, surrogate=model, start=start)
-    figures = [(draw_trajectories({entry.controller: trajectory}), f"One run {where} from {said or 'rest'}.")]
+    trajectory, where = telling_run(controller, task, batch, surrogate)
+    figures = [(draw_trajectories({entry.controller: trajectory}), f"One run {where}.")]
     where = f"on the {found.place}"
     if found.starts is not None:
         outcome = Outcomes(found.starts.penalties, found.starts.failed)
@@ -180,6 +171,29 @@ def _figures(
     if any(controller.rules()):
         figures.append((draw_rules(controller, task, ranges_of(task, batch)), "Its rules."))
     return [{"image": as_image(figure, caption), "caption": caption} for figure, caption in figures]
+
+
+def telling_run(
+    controller: Controller, task: Task, batch: Batch, surrogate: Surrogate
+) -> tuple[Trajectory, str]:
+    """Run a controller once where it shows what it does, and say in words where that is.
+
+    Args:
+        controller: The controller, with the limits of the task.
+        task: The task; the run is on its plant, if it has one.
+        batch: The log, which gives the start if the task has no box of starts.
+        surrogate: The model for a task without a plant.
+    """
+    model = None if task.simulated and task.scorable else surrogate
+    where = "on the plant" if model is None else "on the model"
+    if task.start_box is None:
+        row = _telling_row(task, batch)
+        scenario = Scenarios.logged(task, batch, np.array([row]))
+        trajectory = simulate(controller, task, surrogate=model, scenario=scenario)
+        return trajectory, f"{where} from row {row + 1:,} of the log"
+    start = _telling_start(task)
+    said = ", ".join(f"{name} = {value:g}" for name, value in start.items())
+    return simulate(controller, task, surrogate=model, start=start), f"{where} from {said or 'rest'}"
 
 
 def _telling_start(task: Task) -> dict[str, float]:

@@ -22,17 +22,21 @@ from clearloop.diagnosis import (
     LoggedMargins,
     Margins,
     Mode,
+    compare_margins,
     diagnose,
     find_logged_margins,
-    find_margins,
+    find_resting_margins,
 )
 from clearloop.diagnosis.terms import Experience
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
 from clearloop.exports import export
+from clearloop.exports.comments import made_from
+from clearloop.exports.targets import find_target
 from clearloop.expression.pieces import Piece, Pieces
 from clearloop.figures.style import SETTINGS
 from clearloop.figures.trajectories import Outcomes, draw_start_maps
+from clearloop.files import file_bytes
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.lqr import LQR, Design, design
 from clearloop.methods.plant_answers import find_answers
@@ -162,6 +166,7 @@ class Subject:
     """with the limits, units and setpoints of the task"""
     task: Task
     batch: Batch
+    surrogate: Surrogate
     description: dict[str, Any]
     """the contents of `run.json`"""
     diagnosis: Diagnosis
@@ -175,6 +180,10 @@ class Subject:
     """the LQR from the same log, or the reason why there is none"""
     fingerprint: str
     """SHA-256 of the controller's file"""
+    run_fingerprint: str
+    """SHA-256 of `run.json`"""
+    origin: tuple[str, ...]
+    """the lines in the head of an export that say what it was made from"""
 
     @property
     def experience(self) -> Experience:
@@ -189,18 +198,26 @@ class Subject:
         return Experience(task, self.batch, rest, action, aims)
 
     @property
-    def margins(self) -> Margins | None:
+    def margins(self) -> LoggedMargins | None:
         """The margins at the steady state of the system on which the controller was examined."""
-        linear = self.diagnosis.linearisation
-        return None if linear is None else find_margins(linear)
+        return self._margins[1]
 
-    @cached_property
+    @property
     def logged_margins(self) -> LoggedMargins | None:
         """The margins by the linear model of the log, with what the log leaves unknown about them."""
-        linear = self.diagnosis.linearisation
-        if linear is None or isinstance(self.model, ClearloopError):
-            return None
-        return find_logged_margins(self.controller, linear, self.model, self.batch)
+        return self._margins[0]
+
+    @cached_property
+    def _margins(self) -> tuple[LoggedMargins | None, LoggedMargins | None]:
+        """The margins by the linear model of the log, and those at rest."""
+        linear, members = self.diagnosis.linearisation, self.diagnosis.by_member
+        if linear is None:
+            return None, None
+        resting = find_resting_margins(self.controller, linear, members, self.batch)
+        if isinstance(self.model, ClearloopError):
+            return None, resting
+        logged = find_logged_margins(self.controller, linear, self.model, self.batch)
+        return compare_margins(logged, resting) if members else (logged, resting)
 
 
 def examine(file: Path, run: RunDirectory) -> Subject:
@@ -230,6 +247,7 @@ def examine(file: Path, run: RunDirectory) -> Subject:
         controller=controller,
         task=task,
         batch=batch,
+        surrogate=surrogate,
         description=description,
         diagnosis=diagnose(
             controller, task, batch=batch, surrogate=surrogate, rng=np.random.default_rng(NOISE_SEED)
@@ -243,6 +261,8 @@ def examine(file: Path, run: RunDirectory) -> Subject:
             lambda: design(task, batch, LQR(), model=None if isinstance(model, ClearloopError) else model)
         ),
         fingerprint=hashlib.sha256(file.read_bytes()).hexdigest(),
+        run_fingerprint=hashlib.sha256((run.path / "run.json").read_bytes()).hexdigest(),
+        origin=tuple(made_from(file, run.path)),
     )
 
 
@@ -269,12 +289,18 @@ def evidence(subject: Subject) -> Section:
         ["data", f"{data['summary']}, from {source}, seed {asked.get('seed', 0)}", data["fingerprint"]],
         ["controller", subject.file, subject.fingerprint],
         *(["export", name, digest] for name, digest in _exports(subject)),
-        ["run", f"begun {description.get('begun', 'at an unknown time')}, {versions}{made}", ""],
+        [
+            "run",
+            f"begun {description.get('begun', 'at an unknown time')}, {versions}{made}",
+            subject.run_fingerprint,
+        ],
     ]
     return Section(
         "Evidence",
         table=table(["", "", "SHA-256"], rows, widths=["auto", "1fr", "auto"], codes=[2]),
-        notes=("The exports are the files that 'clearloop export' writes with --out and these names.",),
+        notes=(
+            "The exports are the files that 'clearloop export' writes with --run, --out and these names.",
+        ),
     )
 
 
@@ -283,10 +309,13 @@ def _exports(subject: Subject) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for target in TARGETS:
         try:
-            files = export(subject.controller, to=target, name=f"controller_{subject.name}")
+            if find_target(target).built:
+                continue  # its bytes are those of a compiler
+            name = f"controller_{subject.name}"
+            files = export(subject.controller, to=target, name=name, origin=subject.origin)
         except ClearloopError:
             continue  # this language is not for controllers of this kind
-        found += [(file, hashlib.sha256(text.encode()).hexdigest()) for file, text in files.items()]
+        found += [(file, hashlib.sha256(file_bytes(text)).hexdigest()) for file, text in files.items()]
     return found
 
 
@@ -492,9 +521,13 @@ def small_deviations(subject: Subject) -> Section:
     columns: dict[str, dict[str, str]] = {}
     if logged is not None and logged.margins is not None:
         columns["linear model of the log"] = _values(logged.margins, subject.task.dt, logged.unknown)
-    if examined is not None:
-        columns[f"{subject.diagnosis.place} at rest"] = _values(examined, subject.task.dt)
+    if examined is not None and examined.margins is not None:
+        columns[f"{subject.diagnosis.place} at rest"] = _values(
+            examined.margins, subject.task.dt, examined.unknown
+        )
     notes = []
+    if examined is not None and examined.why:
+        notes.append(sentences(f"unknown where the models rest: {examined.why}"))
     if logged is not None and logged.why:
         notes.append(sentences(f"unknown by the linear model of the log: {logged.why}"))
     if isinstance(subject.model, ClearloopError):

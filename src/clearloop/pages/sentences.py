@@ -1,8 +1,9 @@
 """The result of a run in sentences, which are the same on the screen and in the report."""
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
-from clearloop.numbers import format_penalty, percent
+from clearloop.numbers import counted, format_penalty, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,15 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
     cost = cost_of(best)
     costs = "costs" if best.penalty_system is not None else "promises"
     where = " on the plant" if best.penalty_system is not None else ""
+    if front.asked and not any(row.robust for row in front.entries):
+        return (
+            f"None of {counted(len(front.entries), 'controller')} keeps the margins that [robust] of the "
+            "task asks for, so none is fit to be switched on. "
+            f"The best {costs} {format_penalty(cost)}{where}."
+        )
     alike = len({row.readable for row in front.judged}) == 1
-    which = "The best controller" if alike else "The best controller that can be read"
+    which = "The best robust controller" if best.robust and front.asked else "The best controller"
+    which += "" if alike else " that can be read"
     said = f"{which}, {best.controller}, {costs} {format_penalty(cost)}{where or interval(best)}"
     others, advice = [], ""
     from_log = next((row.from_log for row in rows if row.controller == best.controller), None)
@@ -32,17 +40,48 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
         if _is_no_gain(best, from_log, before.penalty):
             others.append("no clear difference from the log, from the same rows")
         else:
-            others.append(f"{_compared(from_log, before.penalty)} the log, from the same rows")
+            others.append(f"{relative(from_log, before.penalty)} the log, from the same rows")
         known = [row.from_log for row in rows if row.from_log is not None]
         if min(known) >= before.penalty:
             advice = " None is better than what controlled the plant when the log was made: keep that."
     elif simplest != best:
-        others.append(f"{_compared(cost, cost_of(simplest))} the simplest")
+        others.append(f"{relative(cost, cost_of(simplest))} the simplest")
     rivals = [known for known in front.published if known.in_paper]
     if rivals and front.best not in front.planners:
         rival = min(rivals, key=lambda known: known.penalty_system)
-        others.append(f"{_compared(cost, rival.penalty_system)} the best published, the {rival.title}")
+        others.append(f"{relative(cost, rival.penalty_system)} the best published, the {rival.title}")
     return (f"{said}: {' and '.join(others)}." if others else f"{said}.") + advice
+
+
+def robustness(front: "Front") -> str:
+    """Return a sentence on the margins of the pick and what they cost; nothing if none were asked for."""
+    pick = front.entries[front.pick]
+    if pick.robust is None or not front.asked:
+        return ""
+    if not pick.robust:
+        return f"no controller keeps the margins that are asked for; the pick has {margins(pick)}"
+    said = f"the pick keeps {margins(pick)}"
+    others = [
+        entry
+        for entry, row in zip(front.entries, front.judged, strict=True)
+        if row.readable and row.fit is False and cost_of(entry) < cost_of(pick)
+    ]
+    if not others:
+        return f"{said}, and no controller without margins costs less"
+    least = min(others, key=cost_of)
+    return f"{said}; {least.controller}, without them, costs {relative(cost_of(least), cost_of(pick))} it"
+
+
+def margins(entry: "Entry") -> str:
+    """Return the margins of a controller in words: `phase 37°, gain x 2.4, delay 2.2 steps, Ms 1.7`."""
+    parts = [
+        (entry.phase_margin, "phase {:.0f}°"),
+        (entry.gain_margin, "gain x {:.3g}"),
+        (entry.delay_margin, "delay {:.2g} steps"),
+        (entry.ms, "Ms {:.3g}"),
+    ]
+    said = [form.format(value) for value, form in parts if value is not None and isfinite(value)]
+    return ", ".join(said) or "no known margin"
 
 
 def interval(entry: "Entry") -> str:
@@ -107,7 +146,7 @@ def compared(pick: "Trusted | None", before: "Before", entry: "Entry | None" = N
         promise = pick.from_log if before.kind == "log" else pick.promise
     if promise is None:
         return said
-    less = _compared(promise, before.penalty).removesuffix(" than")
+    less = relative(promise, before.penalty).removesuffix(" than")
     if entry is not None and _is_no_gain(entry, promise, before.penalty):
         less = "which is no clear difference"
     return f"{said}; the pick promises {format_penalty(promise)} there, {less}"
@@ -144,8 +183,8 @@ def cost_of(entry: "Entry | Beside") -> float:
     return entry.penalty_model if entry.penalty_system is None else entry.penalty_system
 
 
-def _compared(cost: float, other: float) -> str:
-    """Return a phrase such as `12 % less than`, in absolute terms where shares mean nothing."""
+def relative(cost: float, other: float) -> str:
+    """Compare two costs in a phrase such as `12 % less than`, in absolute terms where shares mean nothing."""
     if cost > 0 and other > 0:
         change = cost / other - 1
         size = percent(abs(change), places=0 if abs(change) >= 0.1 else 1)

@@ -56,12 +56,12 @@ class PlantEnvironment(gymnasium.Env[_Vector, _Vector]):
         return self._observation, self._info
 
     def step(self, action: _Vector) -> tuple[_Vector, float, bool, bool, dict[str, Any]]:
-        """Run one control interval; the episode terminates if the plant fails."""
+        """Run one control interval; the episode terminates if the plant fails or succeeds."""
         now = min(self._step, self.task.horizon - 1)
         aims, script = self._scenario.setpoints[0, now : now + 2], self._scenario.script[:, now : now + 2]
-        _, reward, failed = self._plant.step(np.asarray(action, np.float64), aims, script)
+        moved = self._plant.step(np.asarray(action, np.float64), aims, script)
         self._step += 1
-        return self._observation, reward, failed, False, self._info
+        return self._observation, moved.reward, moved.failed or moved.succeeded, False, self._info
 
     @property
     def _observation(self) -> _Vector:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.expression import variables
+from clearloop.expression import OPERATIONS, Call, variables
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import PROGRAM, Job, Policies
 from clearloop.plants.plant import fixed_actions, lower_judgements, lower_plant, task_window
@@ -19,20 +19,20 @@ from clearloop.task.tables import Exploration, draw_levels
 
 
 class _Episodes(NamedTuple):
-    """The results of n episodes of up to T steps."""
+    """The results of n episodes, one after the other: R rows, one for each observation."""
 
-    states: NDArray[np.float64]  # [n, T + 1, S]
-    actions: NDArray[np.float64]  # [n, T, A]
-    rewards: NDArray[np.float64]  # [n, T]
-    failed: NDArray[np.bool_]  # [n]
-    steps: NDArray[np.int64]  # [n], the number of steps until failure or the end
-    setpoints: NDArray[np.float64]  # [n, T, P], of the P states whose setpoint is a log column
+    states: NDArray[np.float64]  # [R, S]
+    actions: NDArray[np.float64]  # [R, A]; on the last row of an episode those of the row before
+    rewards: NDArray[np.float64]  # [R]
+    setpoints: NDArray[np.float64]  # [R, P], of the P states whose setpoint is a log column
+    ended: NDArray[np.bool_]  # [n], by failure or by success
+    steps: NDArray[np.int64]  # [n], the number of steps until then, or until the end
 
 
 def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None) -> Batch:
     """Make a batch by simulating a task's plant, as its [exploration] says.
 
-    Failing transitions are kept, and end an episode; the last episode may be cut short.
+    Transitions that fail or succeed are kept, and end an episode; the last episode may be cut short.
 
     Args:
         task: A task with a plant of equations.
@@ -55,7 +55,8 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
         raise ClearloopError(f"expected a batch of at least one transition, not {wanted}")
     parts: list[_Episodes] = []
     while (missing := wanted - sum(int(part.steps.sum()) for part in parts)) > 0:
-        parts.append(_draw(task, plan, 1 + missing // plan.steps, rng))
+        least = 2 ** (len(parts) // 16)  # episodes that fail at once must not be drawn one by one
+        parts.append(_draw(task, plan, max(1 + missing // plan.steps, least), rng))
     return _batch(task, _Episodes(*map(np.concatenate, zip(*parts, strict=True))), wanted)
 
 
@@ -68,15 +69,26 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
     policies = _explorers(task, count, plan.steps, history, rng)
     scenarios = Scenarios.explored(task, uniform_starts(box, count, rng), rng, plan.steps)
     job, system = scenarios.job(task, history), lower_plant(task, history=history)
-    rollout = roll_out(policies, system, job, trajectories=True)
-    steps = _count_steps(task, policies, system, job)
-    states, actions, rewards = (
-        np.asarray(part)[0, 0] for part in (rollout.states, rollout.actions, rollout.rewards)
-    )
+    steps, ended = _count_steps(task, policies, system, job)
+    rollout = roll_out(policies, system, job._replace(steps=int(steps.max())), trajectories=True)
     aims = [task.state_names.index(name) for name, aim in task.setpoints.items() if isinstance(aim, str)]
-    setpoints = np.broadcast_to(scenarios.setpoints, (count, *scenarios.setpoints.shape[1:]))[:, :, aims]
-    seen = states[:, :, : len(task.states)]
-    return _Episodes(seen, actions, rewards, rollout.failed[0, 0], steps, setpoints)
+    setpoints = np.broadcast_to(scenarios.setpoints, (count, *scenarios.setpoints.shape[1:]))
+    episode, row = _rows(steps)
+    acting = np.minimum(row, steps[episode] - 1)
+    return _Episodes(
+        np.asarray(rollout.states)[0, 0, episode, row, : len(task.states)],
+        np.asarray(rollout.actions)[0, 0, episode, acting],
+        np.asarray(rollout.rewards)[0, 0, episode, acting],
+        setpoints[episode, acting][:, aims],
+        ended,
+        steps,
+    )
+
+
+def _rows(steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each observation of episodes with `steps` [n] its episode and its number in it."""
+    episode = np.repeat(np.arange(len(steps)), steps + 1)
+    return episode, np.arange(len(episode)) - np.repeat(np.cumsum(steps + 1) - steps - 1, steps + 1)
 
 
 def law_window(task: Task) -> int:
@@ -100,40 +112,43 @@ def _explorers(task: Task, count: int, steps: int, history: int, rng: np.random.
         spans=spans[None],
         limits=task.action_limits,
         counts=task.action_counts,
+        rates=task.action_changes,
     )
 
 
-def _count_steps(task: Task, policies: Policies, system: System, job: Job) -> NDArray[np.int64]:
-    """Return the number of steps [n] until failure.
+def _count_steps(
+    task: Task, policies: Policies, system: System, job: Job
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the number of steps [n] until an episode ends, and whether it ends before time is up [n].
 
-    With a reward of 1 for failing, which is paid to the end, a return counts the remaining steps.
+    With a reward of 1 for an end, which is paid as for a failure, a return counts the remaining steps.
     """
     horizon = job.setpoints.shape[1]
-    if task.failure_condition is None:
-        return np.full(len(job.starts), horizon)
-    failing = lower_judgements([task.failure_condition] * 2, task.unveiled, np.float64, job.history)
-    rollout = roll_out(policies, system._replace(reward=failing), job._replace(discount=1.0))
+    over = [end for end in (task.failure_condition, task.success_condition) if end is not None]
+    if not over:
+        return np.full(len(job.starts), horizon), np.zeros(len(job.starts), np.bool_)
+    ends = over[0] if len(over) == 1 else Call(OPERATIONS["or"], tuple(over))
+    ending = lower_judgements([ends] * 2, task.unveiled, np.float64, job.history)
+    rollout = roll_out(policies, system._replace(reward=ending), job._replace(discount=1.0))
     after = np.maximum(rollout.returns[0, 0] - 1, 0)
-    return np.asarray(horizon - after, np.int64)
+    return np.asarray(horizon - after, np.int64), rollout.failed[0, 0]
 
 
 def _batch(task: Task, drawn: _Episodes, wanted: int) -> Batch:
     """Return a batch with one row for each observation; the last one of an episode has no action."""
     before = np.cumsum(drawn.steps) - drawn.steps
     steps = np.minimum(drawn.steps, wanted - before)[before < wanted]
-    failed = (drawn.failed & (drawn.steps <= wanted - before))[: len(steps)]
-    episode = np.repeat(np.arange(len(steps)), steps + 1)
-    row = np.arange(len(episode)) - np.repeat(np.cumsum(steps + 1) - steps - 1, steps + 1)
+    ended = (drawn.ended & (drawn.steps <= wanted - before))[: len(steps)]
+    episode, row = _rows(steps)  # only the last episode may be shorter than it was drawn
     last = row == steps[episode]
-    acting = np.where(last, 0, row)
-    aims = drawn.setpoints[episode, np.minimum(row, steps[episode] - 1)]
+    states, actions, rewards, setpoints = (part[: len(episode)] for part in drawn[:4])
     return Batch(
         columns=task.columns,
-        states=drawn.states[episode, row],
-        actions=np.where(last[:, None], np.nan, drawn.actions[episode, acting]),
+        states=states,
+        actions=np.where(last[:, None], np.nan, actions),
         episodes=episode,
-        terminal=last & failed[episode],
-        rewards=np.where(last, np.nan, drawn.rewards[episode, acting]),
-        times=row * task.dt,
-        setpoints=aims if task.columns.setpoints else None,
+        terminal=last & ended[episode],
+        rewards=np.where(last, np.nan, rewards),
+        times=(row * task.dt).astype(np.float64),
+        setpoints=setpoints[np.arange(len(episode)) - last] if task.columns.setpoints else None,
     )

@@ -1,5 +1,6 @@
-"""Plants that are Gymnasium environments of others, which run in Python, one episode after the other."""
+"""Plants that are programs of others, Gymnasium environments or FMUs, run one episode after the other."""
 
+import math
 from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -9,6 +10,7 @@ import numpy as np
 from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, Variable, evaluate, variables
+from clearloop.plants.cosimulation import FmuEnvironment
 from clearloop.plants.plant import task_window
 from clearloop.task import Task
 
@@ -16,7 +18,7 @@ _Values = Mapping[str, float]
 
 
 class EpisodeJudge:
-    """The reward and failure of a task in plain Python, for plants that the engine does not run.
+    """The reward and the ends of a task in plain Python, for plants that the engine does not run.
 
     It remembers as much of an episode as the task's formulas look back.
 
@@ -29,10 +31,12 @@ class EpisodeJudge:
         depth = task_window(task)
         self._task = task
         self._states: deque[_Values] = deque([start] * depth, maxlen=depth)
-        self._actions: deque[_Values] = deque([dict.fromkeys(task.actions, 0.0)] * depth, maxlen=depth)
+        self._actions: deque[_Values] = deque([task.past_actions] * depth, maxlen=depth)
 
-    def judge(self, action: _Values, after: _Values, setpoints: _Values) -> tuple[float | None, bool | None]:
-        """Return the reward and the failure of a step, each None if the task has no formula for it.
+    def judge(self, action: _Values, after: _Values, setpoints: _Values) -> tuple[float | None, float | None]:
+        """Return the reward and the end of a step, each None if the task has no formula for it.
+
+        An end is 1 if the step fails, -1 if it succeeds, and 0 if the episode goes on.
 
         Args:
             action: The action of the step.
@@ -42,10 +46,10 @@ class EpisodeJudge:
         self._actions.appendleft(action)
         verdicts = [
             None if formula is None else self._value(formula, after, setpoints)
-            for formula in (self._task.reward_expression, self._task.failure_condition)
+            for formula in (self._task.reward_expression, self._task.end_mark)
         ]
         self._states.appendleft(after)
-        return verdicts[0], None if verdicts[1] is None else verdicts[1] != 0
+        return verdicts[0], verdicts[1]
 
     def _value(self, formula: Expression, after: _Values, setpoints: _Values) -> float:
         def read(variable: Variable) -> float:
@@ -72,6 +76,16 @@ class Actor(Protocol):
         """Return the actions of one step."""
 
 
+class Completion(Protocol):
+    """The computation of states that a plant does not show; `controllers.memory.Derivation` does it."""
+
+    def complete(self, observation: _Values, setpoints: _Values) -> dict[str, float]:
+        """Return the observation with the states that the task computes."""
+
+    def acted(self, action: _Values) -> None:
+        """Take the action that was chosen for the latest observation."""
+
+
 class GymEpisode(NamedTuple):
     """An episode of T steps: states [T + 1, S], actions [T, A], rewards [T], and whether it failed."""
 
@@ -82,11 +96,13 @@ class GymEpisode(NamedTuple):
 
 
 def make_environment(task: Task, steps: int) -> Any:
-    """Return the environment that the task names, for episodes of so many steps.
+    """Return the environment or the FMU that the task names, for episodes of so many steps.
 
     Raises:
         ClearloopError: If there is no such environment, or if it does not fit the task.
     """
+    if task.fmu is not None:
+        return FmuEnvironment(task)
     import gymnasium
 
     identity = task.gymnasium or ""
@@ -108,12 +124,22 @@ def _check_shape(task: Task, what: str, space: Any, names: str, count: int) -> N
         )
 
 
-def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floats, seed: int) -> GymEpisode:
-    """Run a controller for one episode of a Gymnasium environment.
+def run_episode(
+    environment: Any,
+    controller: Actor,
+    task: Task,
+    setpoints: Floats,
+    seed: int,
+    *,
+    start: _Values | None = None,
+    completion: Completion | None = None,
+) -> GymEpisode:
+    """Run a controller for one episode of a Gymnasium environment or an FMU.
 
     Observations are the task's states in their order. The reward is that of the task, or the environment's
     own if the task learns it from a column. An episode that fails or terminates stays in its last state, and
-    its last reward is repeated to the end. Without a failure condition, termination counts as failure.
+    its last reward is repeated to the end; after a success there is no more reward. In a task that knows no
+    end, termination counts as failure.
 
     Args:
         environment: The environment, from `make_environment`.
@@ -121,22 +147,39 @@ def run_episode(environment: Any, controller: Actor, task: Task, setpoints: Floa
         task: The task.
         setpoints: [T, S] the setpoints of each step.
         seed: The seed with which the environment is reset.
+        start: The first values of states, for an FMU.
+        completion: What computes the states that the plant does not show; None: it shows all of them.
     """
-    observation, _ = environment.reset(seed=seed)
-    memory, state = controller.reset(), _named(task, observation)
+    table = [_named(task, aims) for aims in setpoints]
+
+    computed = {name: value for name, value in (start or {}).items() if name in task.derived}
+
+    def seen(values: Any, aims: _Values, given: _Values) -> dict[str, float]:
+        state = {**_named(task, values), **given}
+        if completion is None:
+            return state
+        known = {name: value for name, value in state.items() if not math.isnan(value)}
+        found = completion.complete(known, aims)
+        return {name: found[name] for name in task.states}
+
+    observation, _ = environment.reset(seed=seed, options=start)
+    memory, state = controller.reset(), seen(observation, table[0], computed)
     judge = EpisodeJudge(task, state)
-    states, actions, rewards, failed, over = [state], [], [], False, False
-    for aims in setpoints:
-        setpoint = _named(task, aims)
+    states, actions, rewards, failed, over, end = [state], [], [], False, False, None
+    for setpoint, after in zip(table, [*table[1:], table[-1]], strict=True):
         action = controller.act(state, memory, setpoint)
         if not over:
+            if completion is not None:
+                completion.acted(action)
             vector = np.array([action[name] for name in task.actions], environment.action_space.dtype)
             observation, own, terminated, _, _ = environment.step(vector)
-            state = _named(task, observation)
-            known, failing = judge.judge(action, state, setpoint)
+            state = seen(observation, after, {})
+            known, end = judge.judge(action, state, setpoint)
             reward = float(own) if known is None else known
-            failed = bool(terminated) if failing is None else failing
-            over = failed or bool(terminated)
+            failed = bool(terminated) if end is None else end > 0
+            over = bool(end) or bool(terminated)
+        elif end is not None and end < 0:
+            reward = 0.0
         states.append(state)
         actions.append(action)
         rewards.append(reward)

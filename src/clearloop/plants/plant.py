@@ -12,9 +12,11 @@ from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, variables
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import (
+    CALM,
     DERIVATIVE,
     FORMULA,
     SEQUENCE,
+    Disturbances,
     Dynamics,
     Job,
     LoweredReward,
@@ -30,12 +32,13 @@ from clearloop.task.tables import to_levels
 def task_window(task: Task) -> int:
     """Return the number of observations that the engine keeps for a task, the present one included.
 
-    This is the task's history, or more if its own formulas look back further.
+    This is the task's history, or more if its own formulas look back further, or if rates of actions are
+    limited, which takes the action before.
     """
     ahead = map(one_step_on, _derived(task).values())
     formulas = (*_judgements(task), *task.plant_derivatives.values(), *ahead)
     lags = (v.lag or 0 for formula in formulas for v in variables(formula))
-    return max(task.history, 1 + max(lags, default=0))
+    return max(task.history, 1 + max(lags, default=0), 2 if task.action_changes.size else 1)
 
 
 def lower_plant(task: Task, dtype: Any = np.float64, history: int | None = None) -> System:
@@ -74,7 +77,7 @@ def _derived(task: Task) -> dict[str, Expression]:
 
 
 def lower_reward(task: Task, dtype: Any, history: int | None = None) -> LoweredReward:
-    """Lower the reward and the failure condition of a task, or raise a `ClearloopError` without a reward."""
+    """Lower the reward and the ends of a task, or raise a `ClearloopError` without a reward."""
     if task.reward_expression is None:
         what = "has no formula for its reward: learn the reward from a log"
         raise ClearloopError(f"task '{task.name}' {what}")
@@ -84,7 +87,7 @@ def lower_reward(task: Task, dtype: Any, history: int | None = None) -> LoweredR
 def lower_judgements(
     formulas: Sequence[Expression], task: Task, dtype: Any, history: int | None = None
 ) -> LoweredReward:
-    """Lower the formula of a reward and, if there is a second one, that of a failure condition."""
+    """Lower the formula of a reward and, if there is a second one, that of how a step ends an episode."""
     code, operand, spans = lower_programs(formulas, frame_slot(task, history), dtype)
     return LoweredReward(
         kind=FORMULA,
@@ -98,7 +101,7 @@ def lower_judgements(
 
 
 def _judgements(task: Task) -> list[Expression]:
-    return [formula for formula in (task.reward_expression, task.failure_condition) if formula is not None]
+    return [formula for formula in (task.reward_expression, task.end_mark) if formula is not None]
 
 
 def empty_networks(dtype: Any) -> Networks:
@@ -118,35 +121,52 @@ def fixed_actions(actions: NDArray[np.floating], task: Task) -> Policies:
         spans=np.zeros((1, 1), np.int64),
         limits=task.action_limits,
         counts=task.action_counts,
+        rates=task.action_changes,
     )
 
 
 class PlantStep(NamedTuple):
-    """A step of a plant: the action [A] as applied (limited and rounded), the reward and the failure."""
+    """A step of a plant: the action [A] as chosen (within limits and rates), the reward and the end."""
 
     action: Floats
     reward: float
     failed: bool
+    succeeded: bool
+
+
+class ActionFault(NamedTuple):
+    """What an actuator makes of an action: `gain` times the action, plus `offset` times half its range."""
+
+    gain: float = 1.0
+    offset: float = 0.0
+
+
+SOUND = ActionFault()
+QUIET: Floats = np.zeros((0, 0, 0))  # no noise
 
 
 class PlantStepper:
-    """The plant of a task, run one control interval at a time.
+    """The plant of a task, or one model of it, run one control interval at a time.
 
     It remembers as much of an episode as the plant and its reward look back.
 
     Args:
-        task: A task with a plant of equations.
+        task: A task; without `system`, with a plant of equations.
+        system: One member of a model for `task_window(task)` observations; None: the plant.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, system: System | None = None) -> None:
         self.task, self._states = task, len(task.unveiled.states)
         self._history = task_window(task)
-        self._system = lower_plant(task, history=self._history)
+        self._system = lower_plant(task, history=self._history) if system is None else system
 
     def begin(self, start: Floats) -> None:
-        """Begin an episode at a state [S] of `task.unveiled`."""
-        windows = first_windows(start[None], len(self.task.actions), self._history)
-        self._window = windows.reshape(self._history, -1)
+        """Begin an episode at a state [S] of `task.unveiled`, or at a state with its past [H (S + A)]."""
+        before = self.task.action_starts
+        if len(start) == self._states:
+            start = first_windows(start[None], len(before), self._history, before)[0]
+        self._window = start.reshape(self._history, -1).copy()
+        self._chosen = self._window[1, self._states :] if self._history > 1 else before
 
     @property
     def state(self) -> Floats:
@@ -157,20 +177,39 @@ class PlantStepper:
         """Add an amount to a state that the plant moves; what sensors show of it follows in the next step."""
         self._window[0, self.task.unveiled.state_names.index(name)] += amount
 
-    def step(self, action: Floats, aims: Floats, script: Floats) -> PlantStep:
+    def step(
+        self,
+        action: Floats,
+        aims: Floats,
+        script: Floats,
+        noise: Floats = QUIET,
+        fault: ActionFault = SOUND,
+    ) -> PlantStep:
         """Run one control interval.
 
         Args:
             action: [A] the wanted action.
             aims: [2, S] the setpoints now and after the step.
             script: [1, 2, D] the driven states now and after the step, as in a `Job`.
+            noise: [1, 1, K] what is added to the prediction of a model, as in a `Job`.
+            fault: What the actuator makes of the action.
         """
+        if (most := self.task.action_changes).size:
+            action = np.clip(action, self._chosen - most, self._chosen + most)
         chosen: Floats = to_levels(action, self.task.action_limits, self.task.action_counts)
-        self._window[0, self._states :] = chosen
+        self._window[0, self._states :] = self._chosen = chosen
         flat = self._window.reshape(1, -1)
-        job = Job(flat, aims, self.task.discount, self._history, script, steps=1)
-        policies = fixed_actions(chosen[None, None], self.task)
+        upset = CALM if fault == SOUND else self._upset(fault)
+        job = Job(flat, aims, self.task.discount, self._history, script, noise, upset, steps=1)
+        policies = fixed_actions(chosen[None, None], self.task)._replace(rates=np.zeros(0))
         moved = roll_out(policies, self._system, job, trajectories=True, workers=1)
+        self._window[0, self._states :] = np.asarray(moved.actions)[0, 0, 0, 0]
         row = np.concatenate([np.asarray(moved.states)[0, 0, 0, 1], np.zeros_like(chosen)])
         self._window = np.vstack([row, self._window[:-1]])
-        return PlantStep(chosen, float(np.asarray(moved.rewards)[0, 0, 0, 0]), bool(moved.failed[0, 0, 0]))
+        failed, succeeded = (bool(np.asarray(end)[0, 0, 0]) for end in (moved.failed, moved.succeeded))
+        return PlantStep(chosen, float(np.asarray(moved.rewards)[0, 0, 0, 0]), failed, succeeded)
+
+    def _upset(self, fault: ActionFault) -> Disturbances:
+        half = np.ptp(self.task.action_limits, axis=1) / 2
+        gain = np.full((1, len(half)), fault.gain)
+        return Disturbances(np.zeros(1, np.int64), gain, fault.offset * half[None], QUIET)

@@ -1,8 +1,8 @@
 """Scenarios that controllers are tried in: starts with their past, setpoints and external states."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.data.log import first_rows, last_rows, setpoint_rows
 from clearloop.errors import ClearloopError
-from clearloop.kernels.layout import Job
+from clearloop.kernels.layout import CALM, Disturbances, Job
 from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.plants.plant import task_window
 from clearloop.programs import derive_rows
@@ -57,6 +57,25 @@ def setpoint_table(
 Aims = Mapping[str, float]
 """Setpoints by state."""
 
+
+class Disturbance(NamedTuple):
+    """One way in which the real loop may differ from the one that a controller was learned for.
+
+    Sensor noise alters what the controller sees, not the plant. Delay, gain and offset alter the action that
+    the plant gets, not the past actions that the controller remembers. Actuators keep their limits.
+    """
+
+    name: str = ""
+    noise: float = 0.0
+    """the standard deviation of the noise on each observed state, as a share of its spread in the log"""
+    late: int = 0
+    """the steps that each action comes late; before the first one comes what was chosen before the start"""
+    gain: float = 1.0
+    """the applied action, as a share of the chosen one"""
+    offset: float = 0.0
+    """what is added to each action, as a share of half its range"""
+
+
 SCORING = 20  # the seed of the signals with which all controllers are scored
 
 
@@ -69,12 +88,14 @@ class Scenarios:
         setpoints: [N or 1, T, S] the setpoints of each step.
         script: [N or 1, T + 1, D] the external states of each step; empty: they stay as at the start.
         luck: The seed of the noise that a model adds.
+        disturbances: What sensors and actuators do differently from each start, if anything.
     """
 
     starts: Floats
     setpoints: Floats
     script: Floats
     luck: int = 0
+    disturbances: Disturbances = field(default=CALM)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -86,7 +107,38 @@ class Scenarios:
             starts=self.starts[some],
             setpoints=self.setpoints if len(self.setpoints) == 1 else self.setpoints[some],
             script=self.script if len(self.script) <= 1 else self.script[some],
+            disturbances=chosen_disturbances(self.disturbances, some),
         )
+
+    def disturbed(
+        self,
+        task: Task,
+        disturbances: Sequence[Disturbance],
+        *,
+        spread: Floats | None = None,
+        drawn: Floats | None = None,
+    ) -> Self:
+        """Return the same scenarios under disturbances.
+
+        Args:
+            task: The task, whose actions are limited.
+            disturbances: One for all scenarios, or one for each of them.
+            spread: [S] the standard deviation of each state in the log, for sensor noise.
+            drawn: [T, S, N] standard normal numbers, which sensor noise is made of.
+        """
+        each = list(disturbances) * (len(self) if len(disturbances) == 1 else 1)
+        share, late, gain, offset = (np.array(column) for column in list(zip(*each, strict=True))[1:])
+        noise = np.zeros((0, 0, 0))
+        if spread is not None and drawn is not None and share.any():
+            noise = share * spread[:, None] * drawn
+        actions = np.ones(len(task.actions))
+        found = Disturbances(
+            late=late.astype(np.int64),
+            gain=gain[:, None] * actions,
+            offset=offset[:, None] * np.ptp(task.action_limits, axis=1) / 2,
+            noise=noise,
+        )
+        return replace(self, disturbances=found)
 
     def aiming(self, task: Task, changed: Aims) -> Self:
         """Return the same scenarios with other setpoints."""
@@ -102,8 +154,13 @@ class Scenarios:
             return self
         kept = [name in task.states for name in full.scope.external]
         script = self.script[:, :, kept] if self.script.size else self.script
+        noise = self.disturbances.noise
         return replace(
-            self, starts=self.starts[:, :n_states], setpoints=self.setpoints[:, :, :n_states], script=script
+            self,
+            starts=self.starts[:, :n_states],
+            setpoints=self.setpoints[:, :, :n_states],
+            script=script,
+            disturbances=self.disturbances._replace(noise=np.ascontiguousarray(noise[:, :n_states])),
         )
 
     @property
@@ -129,7 +186,17 @@ class Scenarios:
                 raise ClearloopError(f"{what}: expected numbers from {-STATE_LIMIT:g} to {STATE_LIMIT:g}")
         starts, setpoints, script = (array.astype(dtype) for array in arrays)
         chance = np.zeros((0, 0, 0)) if noise is None else noise
-        return Job(starts, setpoints, task.discount, history, script, chance.astype(dtype))
+        before = task.action_starts
+        return Job(
+            starts,
+            setpoints,
+            task.discount,
+            history,
+            script,
+            chance.astype(dtype),
+            self.disturbances,
+            before=before.astype(dtype) if before.any() else np.zeros(0, dtype),
+        )
 
     @classmethod
     def at(cls, task: Task, points: Any, aims: Aims | None = None) -> Self:
@@ -192,11 +259,11 @@ class Scenarios:
         history = task_window(task)
         begin = first_rows(batch.episodes)[rows]
         last = np.flatnonzero(last_rows(batch.episodes))[batch.episodes[rows]]
-        columns = []
+        columns, logged = [], np.nan_to_num(batch.actions)
         for lag in range(history):
             past = np.maximum(rows - lag, begin)
             known = (lag > 0) & (rows - lag >= begin)
-            columns += [batch.states[past], np.where(known[:, None], np.nan_to_num(batch.actions[past]), 0.0)]
+            columns += [batch.states[past], np.where(known[:, None], logged[past], task.action_starts)]
         ahead = np.minimum(rows[:, None] + np.arange(steps + 1), last[:, None])
         aims = setpoint_rows(task, batch.setpoints, len(batch.states))
         external = [task.state_names.index(name) for name in task.scope.external]
@@ -208,15 +275,25 @@ class Scenarios:
 
     @classmethod
     def drawn(cls, task: Task, batch: Batch, n: int, rng: np.random.Generator) -> Self:
-        """Return n random scenarios for a model, from the task's start box or else from rows of the log."""
+        """Return n random scenarios for a model: from the task's start box, or from rows of the log."""
         if task.start_box is not None:
             points = task.unveiled.even_starts(n, rng)
             found = cls.explored(task, points, rng, task.horizon).veiled(task)
         else:
             rows = np.flatnonzero(~last_rows(batch.episodes))
+            if task.starts_with_episodes:
+                rows = rows[first_rows(batch.episodes)[rows] == rows]
             found = cls.logged(task, batch, rng.choice(rows, n, replace=len(rows) < n))
         (own,) = rng.spawn(1)
         return replace(found, luck=int(own.integers(2**32)))
+
+
+def chosen_disturbances(found: Disturbances, some: Any) -> Disturbances:
+    """Return the disturbances of some scenarios, by a slice or by numbers."""
+    if not len(found.late):
+        return found
+    noise = np.ascontiguousarray(found.noise[:, :, some]) if len(found.noise) else found.noise
+    return Disturbances(found.late[some], found.gain[some], found.offset[some], noise)
 
 
 def _observed(task: Task, points: Floats, setpoints: Floats) -> Floats:

@@ -9,7 +9,7 @@ import io
 import json
 import math
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -31,13 +31,12 @@ from clearloop.methods.method import find_method
 from clearloop.task import Task
 
 Status = Literal["running", "interrupted", "refused", "finished"]
-
-
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
 _LOCK = ".lock"
+_BATCH = "batch.parquet"
 # Files that a run writes one after the other; a new run in the same directory must not find old ones.
 _LEFT_OVER = (
-    "batch.parquet",
+    _BATCH,
     "front.csv",
     "judged.csv",
     "planned.csv",
@@ -49,6 +48,7 @@ _LEFT_OVER = (
     "trust.csv",
     "quality.json",
     "model.png",
+    "replays.png",
     "trajectories.png",
     "report.html",
     "card-*.html",
@@ -127,8 +127,10 @@ class RunDirectory:
         return description
 
     def task(self) -> Task:
-        """Return the task as it was when the run began."""
-        return Task.from_dict(self.describe()["task"], source=str(self.path / "run.json"))
+        """Return the task as it was when the run began; an FMU is left out: it is a program of others."""
+        if "fmu" in (tables := self.describe()["task"]).get("plant", ()):
+            tables = {**tables, "plant": None, "signals": {}}
+        return Task.from_dict(tables, source=str(self.path / "run.json"))
 
     def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any], **findings: Any) -> None:
         """Start a new run: write `run.json` and a copy of the batch, and remove files of an earlier run.
@@ -142,7 +144,26 @@ class RunDirectory:
         self.folder(".")
         self._remove(*_LEFT_OVER)  # before run.json: --resume must not find files of the earlier run
         self.write_json("run.json", {"status": "running", **_description(task, batch, asked), **findings})
-        batch.save(self.path / "batch.parquet")
+        batch.save(self.path / _BATCH)
+
+    def batch(self, task: Task, make: Callable[[], Batch], source: str = "") -> Batch:
+        """Load the run's copy of its batch; a run that was killed before it wrote the copy gets it now.
+
+        Args:
+            task: The task of the run.
+            make: Makes the batch again.
+            source: Where that batch comes from, for the message; the copy itself if empty.
+
+        Raises:
+            ClearloopError: The batch is not the one that the run was started with.
+        """
+        copy, fingerprint = self.path / _BATCH, self.describe()["data"]["fingerprint"]
+        kept = copy.exists()
+        batch = Batch.load(copy, task) if kept else make()
+        check_data(self, fingerprint, batch, source or str(copy))
+        if not kept:
+            batch.save(copy)
+        return batch
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -299,13 +320,13 @@ def write_table(path: Path, kind: type[_Row], rows: Iterable[_Row]) -> None:
         file.write(text.getvalue().encode())
 
 
-def read_table(path: Path, kind: type[_Row], *, finite: bool = True) -> tuple[_Row, ...]:
+def read_table(path: Path, kind: type[_Row], *, infinite: Collection[str] = ()) -> tuple[_Row, ...]:
     """Read a table that `write_table` wrote.
 
     Args:
         path: The file. Further columns are ignored.
         kind: The dataclass of the rows.
-        finite: Take a row with an infinite number for damaged.
+        infinite: The columns that may hold infinite numbers.
 
     Raises:
         ClearloopError: The file cannot be read, or it is damaged.
@@ -321,8 +342,8 @@ def read_table(path: Path, kind: type[_Row], *, finite: bool = True) -> tuple[_R
         row, column = error.errors()[0]["loc"][:2]
         raise ClearloopError(f"{path}: damaged: row {int(row) + 1}, column '{column}'") from error
     for number, one in enumerate(found, 1):
-        for name, value in vars(one).items():
-            if isinstance(value, float) and (math.isnan(value) or (finite and math.isinf(value))):
+        for name, cell in vars(one).items():
+            if isinstance(cell, float) and (math.isnan(cell) or (math.isinf(cell) and name not in infinite)):
                 raise ClearloopError(f"{path}: damaged: row {number}, column '{name}'")
     return found
 
@@ -334,7 +355,8 @@ def _names(kind: Any) -> list[str]:
 def _printed(cell: Any) -> str:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
-    return repr(float(cell)) if isinstance(cell, float) else str(cell)
+    text = repr(float(cell)) if isinstance(cell, float) else str(cell)
+    return text.lower() if isinstance(cell, bool) else text
 
 
 # Checkpoints (safetensors). Nested plain data is kept exactly: arrays as tensors, the rest as JSON.
@@ -445,19 +467,15 @@ class Request:
     value: str = "model"
     """what searches minimise: the penalty of rollouts on the "model", or its estimate from the "batch\""""
     seed: int = 0
+    robust: bool = True
+    """whether searches ask for what stands in `[robust]` of the task"""
+    stay: float = 0.0
+    """how near to the log controllers must stay, from 0, which does not ask, to 1"""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON values."""
-        return {
-            "command": self.command,
-            "task": self.task,
-            "data": list(self.data),
-            "methods": {method.name: settings_of(method) for method in self.methods},
-            "budget": self.budget,
-            "track": self.track,
-            "value": self.value,
-            "seed": self.seed,
-        }
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain | {"data": list(self.data), "methods": {m.name: settings_of(m) for m in self.methods}}
 
     @classmethod
     def from_dict(cls, asked: dict[str, Any]) -> Self:
@@ -477,6 +495,8 @@ class Request:
                 track=str(asked["track"]),
                 value=str(asked["value"]),
                 seed=int(asked["seed"]),
+                robust=bool(asked.get("robust", False)),  # version 0.1 did not ask
+                stay=float(asked.get("stay", 0.0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ClearloopError("run.json: damaged: it does not say what was asked") from error
@@ -546,6 +566,8 @@ def check_task(run: RunDirectory, begun: Mapping[str, Any], given: Task) -> None
             f"{run.path}: was started with the task {quoted(str(begun.get('name')))}, not"
             f" {quoted(given.name)}: give that task, or choose another --out"
         )
+    with suppress(ClearloopError):  # keys that are newer than the run get their defaults
+        begun = Task.from_dict(dict(begun)).model_dump(mode="json", exclude_none=True)
     changed = next((key for key in {**begun, **now} if begun.get(key) != now.get(key)), None)
     if changed is not None:
         raise ClearloopError(

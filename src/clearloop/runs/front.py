@@ -21,6 +21,7 @@ from clearloop.evaluation.rollouts import LoggedCost, standard_error_of
 from clearloop.explanation import explain
 from clearloop.methods import Point, Result
 from clearloop.methods.learning import JUDGED_STARTS, PLANNED_STARTS, streams
+from clearloop.methods.staying import LoggedActions, departure
 from clearloop.numbers import percent, rough_percent
 from clearloop.plants.scenarios import Scenarios
 from clearloop.published import Published, published_for
@@ -89,7 +90,22 @@ class Entry:
     penalty_high: float | None = None
     """the interval that holds the true penalty in 95 of 100 cases"""
     penalty_disturbed: float | None = None
-    """the penalty on the model if the actuator is late or has another gain than in the log"""
+    """the mean penalty on the model under the disturbances that the task names"""
+    phase_margin: float | None = None
+    """in degrees; this and the next three are the worst on the models that judge; infinite: no change of this
+    kind destabilises; empty: nothing can be said"""
+    gain_margin: float | None = None
+    """the factor by which the gain may rise"""
+    delay_margin: float | None = None
+    """in steps"""
+    ms: float | None = None
+    """the largest sensitivity"""
+    robust: bool | None = None
+    """whether these are the margins that the task asks for; empty: nothing can be said"""
+
+
+MARGINS = ("phase_margin", "gain_margin", "delay_margin", "ms")
+"""Columns that may be infinite."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +120,9 @@ class Judged:
     extra_se: float | None
     readable: bool = True
     """False for networks and planners: they are never the pick if there is a readable controller"""
+    fit: bool | None = None
+    """whether it has the margins that were asked for; others are never the pick if a readable one has them.
+    Empty: none were asked for"""
 
 
 @dataclass(frozen=True)
@@ -162,23 +181,42 @@ class Front:
         return [i for i, entry in enumerate(self.entries) if entry.controller in names]
 
     @property
+    def asked(self) -> bool:
+        """Whether a search asked for robustness."""
+        return any(row.fit is not None for row in self.judged)
+
+    @property
+    def shown(self) -> list[int]:
+        """The positions of the entries to show first: those that are fit to be picked, or all if none is."""
+        every = range(len(self.judged))
+        return [i for i in every if self.judged[i].fit is not False] or list(every)
+
+    @property
     def _eligible(self) -> list[int]:
-        """The positions of the readable entries; of all entries if none is readable."""
-        return [i for i, row in enumerate(self.judged) if row.readable] or list(range(len(self.judged)))
+        """The positions of the readable entries with the margins that were asked for.
+
+        If no readable one has them, those of all readable entries; if none is readable, of all.
+        """
+        readable = [i for i, row in enumerate(self.judged) if row.readable]
+        return (
+            [i for i in readable if self.judged[i].fit is not False]
+            or readable
+            or list(range(len(self.judged)))
+        )
 
     @property
     def best(self) -> int:
-        """The position of the readable entry that is judged to cost least."""
+        """The position of the readable entry that is judged to cost least, of those fit to be picked."""
         return min(self._eligible, key=lambda i: self.judged[i].penalty)
 
     @property
     def simplest(self) -> int:
-        """The position of the simplest readable entry."""
+        """The position of the simplest readable entry, of those fit to be picked."""
         return min(self._eligible, key=self._simplicity)
 
     @property
     def pick(self) -> int:
-        """The simplest readable entry that costs at most one standard error more than the best."""
+        """The simplest fit entry that costs at most one standard error more than the best."""
         return min(self._close, key=self._simplicity)
 
     @property
@@ -192,11 +230,12 @@ class Front:
     def reason(self, judges: str) -> str:
         """Say why the pick was chosen; `judges` says what the front was judged on."""
         best, pick = self.entries[self.best], self.entries[self.pick]
+        which = " robust one" if self.entries[self.pick].robust and self.asked else ""
         if pick == best:
-            return f"the best on {judges}; every simpler one costs more there than chance explains"
+            return f"the best{which} on {judges}; every simpler one costs more there than chance explains"
         row = self.judged[self.pick]
         return (
-            f"the simplest that cannot be told from the best, {best.controller}:"
+            f"the simplest{which} that cannot be told from the best, {best.controller}:"
             f" on {judges} it costs {row.extra:.2g} ± {row.extra_se or 0.0:.2g} more"
         )
 
@@ -216,7 +255,7 @@ class Front:
         Raises:
             ClearloopError: A table is missing or damaged.
         """
-        entries = read_table(run.path / "front.csv", Entry)
+        entries = read_table(run.path / "front.csv", Entry, infinite=MARGINS)
         judged = read_table(run.path / "judged.csv", Judged)
         if not entries:
             raise ClearloopError(f"{run.path / 'front.csv'}: damaged: it has no rows")
@@ -245,7 +284,11 @@ def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
         raise ClearloopError("the search found no controller: give it a larger --budget")
     costs = [point.judged.penalties.mean(axis=0) for point in points]  # [N], over members
     readable = [point.controller.readable for point in points]
-    eligible = [cost for cost, reads in zip(costs, readable, strict=True) if reads] or costs
+    fit = [point.kept.robust is True if point.asked else None for point in points]
+    eligible = [
+        cost for cost, reads, fits in zip(costs, readable, fit, strict=True) if reads and fits is not False
+    ]
+    eligible = eligible or [cost for cost, reads in zip(costs, readable, strict=True) if reads] or costs
     best = min(eligible, key=lambda cost: float(cost.mean()))
     rows = []
     for number, (point, cost) in enumerate(zip(points, costs, strict=True), 1):
@@ -261,6 +304,7 @@ def _judge(points: Sequence[Point]) -> tuple[Judged, ...]:
                 float(extra.mean()),
                 se,
                 point.controller.readable,
+                fit[number - 1],
             )
         )
     return tuple(rows)
@@ -302,6 +346,11 @@ class Trusted:
     """the standard deviation of the promise over the models that judge"""
     from_log: float | None
     """the penalty on the model from rows of the log"""
+    margins: str | None = None
+    """what it lacks of the margins that the task asks for, or why nothing can be said about them"""
+    departure: float | None = None
+    """the mean squared difference of its actions from the logged ones, in variances of these; empty for
+    planners, and in older runs"""
 
     @property
     def warnings(self) -> list[str]:
@@ -344,6 +393,7 @@ def examine_front(
     rng = np.random.default_rng(_SEED)
     region = Region(task, batch, rng=rng)
     starts = Scenarios.drawn(task, batch, STARTS, rng)
+    actions = LoggedActions(task, batch)
     found = []
     for number, point in enumerate(points, 1):
         outside, promise = None, None
@@ -352,7 +402,17 @@ def examine_front(
             path = cover(point.controller, task, region, starts=starts, surrogate=surrogate, members=members)
             outside = path.outside
             promise = _on_model(point.controller, task, surrogate, compared) if compared else None
-        found.append(Trusted(f"{number:03d}", point.model.penalty, outside, _spread(point.model), promise))
+        found.append(
+            Trusted(
+                f"{number:03d}",
+                point.model.penalty,
+                outside,
+                _spread(point.model),
+                promise,
+                point.kept.why or None,
+                departure(point.controller, actions),
+            )
+        )
     write_table(run.path / "trust.csv", Trusted, found)
     run.mark("running", before=asdict(_before(task, batch, surrogate, logged.penalties(chosen))))
 

@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, groupby
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +25,7 @@ from clearloop.evaluation.promise import Interval
 from clearloop.methods import Candidate, Method, Point, Problem, Result, Search, State, learn, snapshot
 from clearloop.methods.learning import JUDGED_STARTS
 from clearloop.methods.method import Trial
+from clearloop.methods.robust import Kept
 from clearloop.runs.directory import RunDirectory, read_state, read_table, write_state, write_table
 from clearloop.runs.front import Front, PublishedEntry, Scored, method_rng, score_published
 from clearloop.surrogate import Surrogate
@@ -57,6 +58,8 @@ def _point_to_state(point: Point) -> State:
         "system": point.system and _evaluation_to_state(point.system),
         "interval": point.interval and list(point.interval),
         "disturbed": point.disturbed,
+        "kept": asdict(point.kept),
+        "asked": point.asked,
     }
 
 
@@ -68,6 +71,8 @@ def _point_from_state(state: State) -> Point:
         state["system"] and Evaluation(**state["system"]),
         Interval(*interval) if (interval := state.get("interval")) else None,
         state.get("disturbed"),
+        Kept(**state.get("kept", {})),
+        bool(state.get("asked", False)),
     )
 
 
@@ -188,7 +193,7 @@ class Ledger:
         self.progress: list[ProgressRow] = []
         self.timing: list[PhaseTiming] = []
         if self._progress_file.exists():
-            self.progress += read_table(self._progress_file, ProgressRow, finite=False)
+            self.progress += read_table(self._progress_file, ProgressRow, infinite=("best", "latest"))
         if self._timing_file.exists():
             self.timing += read_table(self._timing_file, PhaseTiming)
 
@@ -363,6 +368,8 @@ def run_method(
     *,
     budget: int,
     value: str = "model",
+    robust: bool = True,
+    stay: float = 0.0,
     seed: int,
     ledger: Ledger,
     tell: TellNews,
@@ -378,6 +385,8 @@ def run_method(
         surrogate: The model to search on.
         budget: Steps of the model that the search may use.
         value: What the search minimises: "model" or "batch"; see `Request`.
+        robust: Whether the search asks for robustness.
+        stay: How near to the log controllers must stay, from 0 to 1.
         seed: The seed of the run.
         ledger: The tables about its progress.
         tell: Called with the news after each round.
@@ -410,6 +419,8 @@ def run_method(
         rng=method_rng(seed),
         budget=budget,
         value=value,
+        robust=robust,
+        stay=stay,
         surrogate=surrogate,
         watch=watch,
         resume=begun.get("learning"),

@@ -5,6 +5,7 @@ root of the covariance is its Cholesky factor, and no product here is left to a 
 last bits depend on the number of its threads.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -177,4 +178,96 @@ def solved(lower: Floats, right: Floats) -> Floats:
     for k in range(len(x)):
         x[k] /= lower[k, k]
         x[k + 1 :] -= lower[k + 1 :, k] * x[k]
+    return x
+
+
+class Descents:
+    """Many small descents at once, each without bounds, from the origin: what `Descent` does, row by row.
+
+    The descents may have different numbers of parameters. Each has room for the most of them, and what it
+    does not use stays 0.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], candidates: int, spread: float, *, rng: np.random.Generator
+    ) -> None:
+        """Begin all descents.
+
+        Args:
+            sizes: [R] the number of parameters of each descent.
+            candidates: The number of candidates K of each in every generation.
+            spread: The standard deviation of the first generation.
+            rng: The source of all random numbers.
+        """
+        self.sizes, self.candidates, self.rng = np.array(sizes), candidates, rng
+        count, most = len(sizes), int(max(sizes, default=0))
+        rates = [Rates.usual(candidates, d) for d in sizes]
+        self.weights = Rates.usual(candidates, 1).weights
+        # [R, 1] the rates of each, in the order of `Rates`
+        self._mass, self._path, self._sigma_path, self._damping, self._rank_one, self._rank_mu = (
+            np.array([one[field] for one in rates]).reshape(count, 1) for field in range(1, 7)
+        )
+        d = self.sizes[:, None]
+        self._usual = np.sqrt(d) * (1 - 1 / (4 * d) + 1 / (21 * d * d))
+        self._used = np.arange(most) < d
+        self.mean: Floats = np.zeros((count, most))
+        self.sigma: Floats = np.full((count, 1), spread)
+        self.covariance: Floats = np.tile(np.eye(most), (count, 1, 1))
+        self.path: Floats = np.zeros((count, most))
+        self.sigma_path: Floats = np.zeros((count, most))
+        self.generation = 0
+        self.asked: Floats = np.zeros((count, candidates, most))
+        self._root = roots(self.covariance)
+
+    def ask(self) -> Floats:
+        """Return [R, K, most] candidates to be evaluated."""
+        drawn = self.rng.standard_normal(self.asked.shape) * self._used[:, None]
+        steps = np.einsum("rij,rkj->rki", self._root, drawn)
+        self.asked = self.mean[:, None] + self.sigma[:, None] * steps
+        return self.asked
+
+    def tell(self, costs: Floats) -> None:
+        """Take the costs [R, K] of what was asked, and move on. NaN counts as infinite."""
+        order = np.argsort(costs, axis=1, kind="stable")
+        steps = (np.take_along_axis(self.asked, order[:, :, None], axis=1) - self.mean[:, None]) / self.sigma[
+            :, None
+        ]
+        step = np.einsum("k,rki->ri", self.weights, steps)
+        self.mean = self.mean + self.sigma * step  # Eq. (42)
+        self.generation += 1
+        rate = self._sigma_path
+        straight = solved_all(self._root, step)
+        self.sigma_path = (1 - rate) * self.sigma_path + np.sqrt(rate * (2 - rate) * self._mass) * straight
+        length = np.sqrt(np.sum(self.sigma_path**2, axis=1, keepdims=True)) / self._usual
+        self.sigma = self.sigma * np.exp(rate / self._damping * (length - 1))  # Eq. (44)
+        young, rate = np.sqrt(1 - (1 - rate) ** (2 * (self.generation + 1))), self._path
+        going = length / young < 1.4 + 2 / (self.sizes[:, None] + 1)
+        self.path = (1 - rate) * self.path + going * np.sqrt(rate * (2 - rate) * self._mass) * step
+        kept = 1 - self._rank_mu - self._rank_one * (1 - (1 - going) * rate * (2 - rate))
+        along = self.path[:, :, None] * self.path[:, None]
+        spread = np.einsum("rki,rkj->rij", steps * self.weights[:, None], steps)
+        self.covariance = (  # Eq. (47)
+            kept[:, :, None] * self.covariance
+            + self._rank_one[:, :, None] * along
+            + self._rank_mu[:, :, None] * spread
+        )
+        self._root = roots(self.covariance)
+
+
+def roots(matrices: Floats) -> Floats:
+    """Return what `root` returns for each of the matrices [R, d, d]."""
+    lower: Floats = matrices + FLATTEST * np.eye(matrices.shape[1])
+    for k in range(lower.shape[1]):
+        lower[:, k:, k] /= np.sqrt(np.maximum(lower[:, k, k], FLATTEST))[:, None]
+        below = lower[:, k + 1 :, k]
+        lower[:, k + 1 :, k + 1 :] -= below[:, :, None] * below[:, None]
+    return np.tril(lower)
+
+
+def solved_all(lower: Floats, right: Floats) -> Floats:
+    """Return what `solved` returns for each of the triangles [R, d, d] and right sides [R, d]."""
+    x = right.copy()
+    for k in range(x.shape[1]):
+        x[:, k] /= lower[:, k, k]
+        x[:, k + 1 :] -= lower[:, k + 1 :, k] * x[:, k : k + 1]
     return x

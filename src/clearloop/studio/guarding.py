@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from starlette.datastructures import Headers
@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from clearloop.errors import ClearloopError, quoted
 
 LARGEST_MESSAGE = 4 * 1024  # bytes, of a websocket's messages and of requests' JSON
+LARGEST_DRAFT = 256 * 1024  # of requests that describe the columns of a log, or hold a task file
 LARGEST_UPLOAD = 64 * 1024 * 1024
 MOST_MESSAGES = 200  # in a second
 MOST_OVERSIZE = 3
@@ -155,6 +156,24 @@ class CommandMessage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_Message = TypeVar("_Message", bound=CommandMessage)
+
+
+def parse_body(text: bytes, form: type[_Message], what: str) -> _Message:
+    """Parse the body of a request; `what` names the request in errors.
+
+    Raises:
+        ClearloopError: It is no JSON, or a field is wrong.
+    """
+    try:
+        return form.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))[:100]
+        where = f"{place}: " if place else ""
+        raise ClearloopError(f"{what}: {where}{' '.join(first['msg'].split())}"[:300]) from error
+
+
 class Steer(CommandMessage):
     """Hold actions by hand."""
 
@@ -191,13 +210,17 @@ class Aim(CommandMessage):
 
 
 class Disturb(CommandMessage):
-    """Change the noise and the delay of the sensors."""
+    """Change the faults of sensors and actuators."""
 
     do: Literal["sensors"]
     noise: Level = 0.0
     """share of the largest noise"""
     delay: Annotated[int, Field(ge=0, le=10, strict=True)] = 0
     """steps"""
+    gain: Annotated[float, Field(ge=0.25, le=4, allow_inf_nan=False, strict=True)] = 1.0
+    """share of each action that acts on the plant"""
+    load: _Share = 0.0
+    """share of the largest load that is added to each action, from -1 to 1"""
 
 
 class Restart(CommandMessage):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from clearloop.errors import ClearloopError
 from clearloop.methods.method import find_method
@@ -50,20 +50,6 @@ def list_methods() -> list[dict[str, str]]:
         {"name": method.name, "title": f"{method.title} ({method.gives})" if method.gives else method.title}
         for method in METHODS.working()
     ]
-
-
-def parse_wish(text: bytes) -> Wish:
-    """Parse the body of `POST /api/learn`.
-
-    Raises:
-        ClearloopError: It is no JSON, or a field is wrong.
-    """
-    try:
-        return Wish.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = f"{first['loc'][0]}: " if first["loc"] else ""
-        raise ClearloopError(f"learn: {place}{' '.join(first['msg'].split())}"[:300]) from error
 
 
 @dataclass
@@ -149,7 +135,7 @@ class Learner:
             del self._lines[next(iter(self._lines))]
 
     def progress(self, name: str) -> dict[str, Any]:
-        """Return the status, share, latest line and front of a run as JSON values.
+        """Return the status, share, latest line, task and front of a run as JSON values.
 
         Raises:
             ClearloopError: There is no such run.
@@ -160,10 +146,11 @@ class Learner:
         except ClearloopError:
             if job is None and name not in self._lines:
                 raise
-            about = {"status": "failed", "front": [], "headline": ""}
+            about = {"status": "failed", "task": None, "front": [], "headline": ""}
         line = job.line if job else self._lines.get(name, about["headline"])
+        known = {"task": about["task"], "front": about["front"]}
         if job and job.running:
-            return {"status": "running", "share": job.share, "line": line, "front": about["front"]}
+            return {"status": "running", "share": job.share, "line": line, **known}
         status = about["status"]
         if job and status == "running":  # the process ended before it could write another status
             status = "stopped" if job.stopped else "failed"
@@ -171,12 +158,7 @@ class Learner:
             status, line = "stopped", "stopped"
         if status == "finished":
             line = about["headline"]
-        return {
-            "status": status,
-            "share": 1.0 if status == "finished" else None,
-            "line": line,
-            "front": about["front"],
-        }
+        return {"status": status, "share": 1.0 if status == "finished" else None, "line": line, **known}
 
     async def stop(self, name: str) -> None:
         """Stop a run as Ctrl-C would, so that it can go on with --resume.

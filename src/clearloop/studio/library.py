@@ -23,9 +23,23 @@ from clearloop.runs import Front, RunDirectory, read_trust
 from clearloop.runs.directory import read_table
 from clearloop.runs.learning import Found
 from clearloop.studio.guarding import RefusedError, checked_name, inside
+from clearloop.studio.models import Models
 from clearloop.studio.session import Automatic, Driver, Recorder
-from clearloop.studio.stage import Stage
+from clearloop.studio.stage import Stage, unknown_margins
 from clearloop.task import Task, builtin_tasks
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, if it does not exist.
+
+    Raises:
+        ClearloopError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClearloopError(f"{folder}: this folder cannot be made: {error.strerror or error}") from error
+
 
 # The folder of runs.
 
@@ -90,6 +104,22 @@ class Runs:
             silent = time() - _latest(file.parent) > SILENT
             about |= {"status": "stopped" if silent else "running", "front": self._candidates(name)}
         return about | {"report": f"/runs/{name}/report.html" if self._has_report(name) else None}
+
+    def pick(self, name: str) -> str | None:
+        """Return the controller that a run has picked; None if it has none, or cannot be read."""
+        with suppress(ClearloopError, OSError):
+            return next((one["controller"] for one in self.about(name)["front"] if one["pick"]), None)
+        return None
+
+    def finished(self, task: str) -> Sequence[RunDirectory]:
+        """Return the finished runs of a task that learned models, the newest first."""
+        found = []
+        for path in sorted(self.folder.glob("[A-Za-z0-9]*/surrogate/surrogate.json"), key=_age):
+            with suppress(ClearloopError, OSError):
+                about = self.about(path.parents[1].name)
+                if about["task"] == task and about["status"] == "finished":
+                    found.append(RunDirectory(inside(self.folder, about["name"])))
+        return found
 
     def _read(self, name: str, changed: float) -> dict[str, Any]:
         run = RunDirectory(inside(self.folder, name))
@@ -167,16 +197,51 @@ _LONGEST = 400  # characters of a formula in the list
 
 
 class Catalog:
-    """The built-in tasks and one of the user's, with all controllers for each."""
+    """The built-in tasks, those drafted in the page, and one of the user's, with all controllers for each."""
 
     def __init__(self, runs: Runs, first: str = "cartpole") -> None:
         """Load the tasks; `first` is the one that is open first, a built-in name or a file."""
         self._runs = runs
+        self._folder = runs.folder / "tasks"
         own = Stage(first, Task.load(first))
         self.stages = {name: Stage(name, Task.load(name)) for name in builtin_tasks()}
+        for file in sorted(self._folder.glob("[A-Za-z0-9]*.toml")):
+            with suppress(ClearloopError, OSError):
+                task = Task.load(str(inside(self._folder, file.name)))
+                self.stages.setdefault(task.name, Stage(str(file), task))
         if own.task.name not in self.stages or own.source != own.task.name:
             self.stages[own.task.name] = own
         self.first = own.task.name
+
+    def check_new(self, task: Task) -> None:
+        """Check that a task of the page can be kept.
+
+        Raises:
+            ClearloopError: Its name is not safe as part of a file name, or another task has it.
+        """
+        name = checked_name(task.name, "a task")
+        if name in self.stages or (self._folder / f"{name}.toml").exists():
+            raise ClearloopError(f"there is already a task {quoted(name)}: give another name")
+
+    def free_name(self, wanted: str) -> str:
+        """Return a name that no task has: the one that is wanted, or with a number behind it."""
+        name, number = wanted, 2
+        while name in self.stages:
+            name, number = f"{wanted}-{number}", number + 1
+        return name
+
+    def keep(self, task: Task, text: str) -> None:
+        """Keep the text of a task file, so that the studio knows the task from now on.
+
+        Raises:
+            ClearloopError: The name of the task is taken.
+        """
+        self.check_new(task)
+        path = self._folder / f"{task.name}.toml"
+        make_folder(self._folder)
+        with whole_file(path) as file:
+            file.write(text.encode())
+        self.stages[task.name] = Stage(str(path), task)
 
     def find(self, name: str) -> Stage:
         """Return the stage of a task, which may lack a plant to play.
@@ -186,7 +251,19 @@ class Catalog:
         """
         if name not in self.stages:
             raise ClearloopError(f"there is no task {quoted(name)}")
-        return self.stages[name]
+        stage = self.stages[name]
+        return stage if stage.playable and stage.models is None else self._on_models(stage)
+
+    def _on_models(self, stage: Stage) -> Stage:
+        """Return the stage of a task without a plant, with the models of its newest run that has some."""
+        for run in self._runs.finished(stage.task.name):
+            if stage.models is not None and stage.models.run == run.path.name:
+                return stage
+            with suppress(ClearloopError, OSError):
+                models = Models.of(run)
+                self.stages[stage.task.name] = Stage(stage.source, models.task, models)
+                break
+        return self.stages[stage.task.name]
 
     def stage(self, name: str) -> Stage:
         """Return the stage of a task that can be played.
@@ -196,12 +273,15 @@ class Catalog:
         """
         stage = self.find(name)
         if not stage.playable:
-            raise ClearloopError(f"task {quoted(name)} cannot be played: it needs a [plant] and [starts]")
+            raise ClearloopError(
+                f"task {quoted(name)} cannot be played: it needs a [plant] and [starts], or models that a run"
+                " has learned"
+            )
         return stage
 
     def describe(self) -> list[dict[str, Any]]:
         """Return all tasks as JSON values."""
-        return [stage.describe() for stage in self.stages.values()]
+        return [self.find(name).describe() for name in list(self.stages)]
 
     def controllers(self, stage: Stage) -> list[dict[str, Any]]:
         """Return the controllers of a task as JSON values: published, logged, and from the newest run on."""
@@ -212,18 +292,23 @@ class Catalog:
         ]
         if law := _law(task):
             listed.append(_entry("task/law", "the law that made the log", law, "logged"))
+        if stage.models is not None and (own := stage.models.law) is not None:
+            title = f"the log's own controller, {own.name or 'as logged'}"
+            listed.append(_entry("log/law", title, own, "logged"))
         return listed + list(self._from_runs(task))
 
     def _from_runs(self, task: Task) -> Iterator[dict[str, Any]]:
         for path in sorted(self._runs.folder.glob("*/controllers"), key=_age):
             run = path.parent.name
+            picked = self._runs.pick(run)
             for file in sorted(path.glob("[0-9]*.json")):
                 name = f"runs/{run}/{file.stem}"
                 try:
                     controller = self._load(name, task)
                 except (ClearloopError, OSError):
                     continue
-                yield _entry(name, f"{run}, {file.stem}", controller, f"run {run}")
+                entry = _entry(name, f"{run}, {file.stem}", controller, f"run {run}")
+                yield entry | ({"pick": True} if file.stem == picked else {})
 
     def driver(self, name: str, stage: Stage) -> Driver:
         """Return the controller with this `id` of the list, as a driver.
@@ -235,7 +320,29 @@ class Catalog:
             if (law := _law(stage.task)) is None:
                 raise ClearloopError(f"task '{stage.task.name}' does not say which law made its log")
             return Automatic(law, sees_all=True)
-        return Automatic(self._load(name, stage.task))
+        return Automatic(self.controller(name, stage))
+
+    def controller(self, name: str, stage: Stage) -> Controller:
+        """Return the controller with this `id` of the list.
+
+        Raises:
+            ClearloopError: There is no such controller for the task, or it is too slow to drive live.
+        """
+        if name == "log/law":
+            if stage.models is None or (own := stage.models.law) is None:
+                raise ClearloopError(f"no law explains the log of task '{stage.task.name}'")
+            return own
+        return self._load(name, stage.task)
+
+    def margins(self, name: str, stage: Stage) -> dict[str, Any]:
+        """Return the margins of the controller with this `id` of the list, as JSON values.
+
+        Raises:
+            ClearloopError: There is no such controller for the task.
+        """
+        if name == "task/law":
+            return unknown_margins("the law that made the log may read what no sensor shows")
+        return stage.margins(self.controller(name, stage))
 
     def _load(self, name: str, task: Task) -> Controller:
         match name.split("/"):
@@ -250,11 +357,23 @@ class Catalog:
                 return self._of_run(run, file, task)
         raise ClearloopError(f"there is no controller {quoted(name)}")
 
+    def file(self, name: str) -> tuple[RunDirectory, Path]:
+        """Return the run, and the file, of a controller with an `id` such as `runs/oven-1/003`.
+
+        Raises:
+            ClearloopError: It is not the `id` of a controller of a run, or leads out of the folder of runs.
+        """
+        match name.split("/"):
+            case ["runs", run, file]:
+                folder = inside(self._runs.folder, checked_name(run, "a run"))
+                file = checked_name(file, "a controller") + ".json"
+                return RunDirectory(folder), inside(self._runs.folder, run, "controllers", file)
+        raise ClearloopError(f"{quoted(name)} is no controller of a run")
+
     def _of_run(self, run: str, file: str, task: Task) -> Controller:
         if self._runs.about(run)["task"] != task.name:
             raise ClearloopError(f"{run}: this run belongs to another task than '{task.name}'")
-        name = checked_name(file, "a controller") + ".json"
-        controller = load(inside(self._runs.folder, run, "controllers", name))
+        controller = load(self.file(f"runs/{run}/{file}")[1])
         if controller.plans:
             raise ClearloopError(
                 f"{run}, {file}: a planner searches at every step, which takes too long to watch"
@@ -332,6 +451,13 @@ class Batches:
         self._promised.add(name)
         return name
 
+    def free_upload(self, wanted: str) -> str:
+        """Return a name that no batch has: the one that is wanted, or with a number behind it."""
+        name, number = wanted, 2
+        while self._taken(name):
+            name, number = f"{wanted}-{number}", number + 1
+        return name
+
     def _taken(self, name: str) -> bool:
         return name in self._promised or (self.folder / f"{name}.csv").exists()
 
@@ -364,21 +490,8 @@ class Batches:
             upload.replace(self.folder / f"{name}.csv")
         return self.about(name)
 
-    def make_folder(self) -> None:
-        """Make the folder, if it does not exist.
-
-        Raises:
-            ClearloopError: It cannot be made.
-        """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ClearloopError(
-                f"{self.folder}: this folder cannot be made: {error.strerror or error}"
-            ) from error
-
     def _describe(self, name: str, task: Task, batch: Batch) -> None:
-        self.make_folder()
+        make_folder(self.folder)
         about = About(task=task.name, rows=len(batch), episodes=batch.episode_count)
         with whole_file(self.folder / f"{name}.json") as file:
             file.write(json.dumps(asdict(about)).encode() + b"\n")

@@ -182,7 +182,8 @@ class Live:
             case guarding.Aim():
                 session.aim(command.state, command.value)
             case guarding.Disturb():
-                session.disturb(Faults(noise=command.noise, delay=command.delay))
+                faults = command.model_dump(exclude={"do"})
+                session.disturb(Faults(**faults))
             case guarding.Restart():
                 seed = secrets.randbelow(2**32) if command.seed is None else command.seed
                 session.restart(seed, command.spread)

@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import clearloop
 from clearloop.errors import ClearloopError
+from clearloop.files import file_name
 from clearloop.studio.guarding import (
+    LARGEST_DRAFT,
     LARGEST_MESSAGE,
     LARGEST_UPLOAD,
     POLICY_VIOLATION,
@@ -33,60 +36,71 @@ from clearloop.studio.guarding import (
     Guard,
     RefusedError,
     checked_name,
+    parse_body,
 )
-from clearloop.studio.learning import Learner, list_methods, parse_wish
-from clearloop.studio.library import Batches, Catalog, Runs
+from clearloop.studio.handover import (
+    ExportWish,
+    PackWish,
+    Parcel,
+    compare,
+    exported,
+    list_targets,
+    packed,
+)
+from clearloop.studio.learning import Learner, Wish, list_methods
+from clearloop.studio.library import Batches, Catalog, Runs, make_folder
 from clearloop.studio.live import TRY_AGAIN_LATER, Live
+from clearloop.studio.logs import DraftWish, Logs, TaskText, check_task, draft_task, own_task
 from clearloop.studio.session import Session
-from clearloop.task import Task
 
 # Bodies of requests, which are read up to a limit.
 
 TOO_LARGE = 413
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most: int = LARGEST_MESSAGE) -> bytes:
     """Return the whole body of a request.
 
     Raises:
-        RefusedError: It is longer than a message may be.
+        RefusedError: It is longer than `most` bytes.
     """
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > LARGEST_MESSAGE:
-            raise RefusedError(TOO_LARGE, f"request: its body is longer than {LARGEST_MESSAGE:,} bytes")
+        if len(body) > most:
+            raise RefusedError(TOO_LARGE, f"request: its body is longer than {most:,} bytes")
     return body
 
 
-async def take_batch(request: Request, batches: Batches, name: str, task: Task) -> dict[str, Any]:
-    """Receive a CSV file as a batch; nothing is left of a file that is refused or cut off.
+async def take_file(
+    request: Request, folder: Path, suffix: str, keep: Callable[[Path], dict[str, Any]]
+) -> dict[str, Any]:
+    """Receive a file; nothing is left of one that is refused or cut off.
 
     Args:
         request: The request, whose body is the file.
-        batches: The folder of batches.
-        name: The name of the new batch.
-        task: The task whose log it is.
+        folder: The folder that it comes to.
+        suffix: The end of its name, which says how it is read.
+        keep: Takes the whole file, which it moves, and returns a description.
 
     Returns:
-        The description of the batch as JSON values.
+        The description.
 
     Raises:
-        ClearloopError: The name, the size or the content is refused, or the upload was cut off.
+        ClearloopError: The size or the content is refused, or the upload was cut off.
     """
-    checked_name(name, "a batch")
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > LARGEST_UPLOAD:
         raise _too_large()
-    await to_thread.run_sync(batches.make_folder)
-    partial = batches.folder / f".{secrets.token_hex(8)}.upload.csv"
+    await to_thread.run_sync(make_folder, folder)
+    path = folder / f".{secrets.token_hex(8)}.upload{suffix}"
     try:
-        await _receive(request, partial)
-        return await to_thread.run_sync(batches.take, partial, name, task)
+        await _receive(request, path)
+        return await to_thread.run_sync(keep, path)
     except ClientDisconnect as error:
         raise ClearloopError("upload: the connection was lost") from error
     finally:
-        partial.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 async def _receive(request: Request, path: Path) -> None:
@@ -121,11 +135,13 @@ class Studio:
         self.batches, self.runs = Batches(runs), Runs(runs)
         self.catalog = Catalog(self.runs, task)
         self.learner = Learner(self.catalog, self.batches, self.runs)
+        self.logs = Logs(runs)
+        self._busy = asyncio.Lock()  # one at a time, of what keeps a core busy for seconds
         self.sessions = 0
         """the number of live sessions"""
 
     async def state(self, request: Request) -> Response:  # noqa: ARG002
-        """Answer `GET /api/state`: the version, the tasks and the methods."""
+        """Answer `GET /api/state`: the version, the tasks, the methods and the languages."""
         tasks = await to_thread.run_sync(self.catalog.describe)
         return JSONResponse(
             {
@@ -133,6 +149,7 @@ class Studio:
                 "tasks": tasks,
                 "default_task": self.catalog.first,
                 "methods": await to_thread.run_sync(list_methods),
+                "targets": await to_thread.run_sync(list_targets),
             }
         )
 
@@ -154,6 +171,13 @@ class Studio:
         stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
         return JSONResponse(await to_thread.run_sync(self.catalog.controllers, stage))
 
+    async def margins(self, request: Request) -> Response:
+        """Answer `GET /api/margins?task=NAME&controller=ID`: how far a loop is from instability."""
+        stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
+        name = request.query_params.get("controller", "")
+        async with self._busy:
+            return JSONResponse(await to_thread.run_sync(self.catalog.margins, name, stage))
+
     async def list_batches(self, request: Request) -> Response:  # noqa: ARG002
         """Answer `GET /api/batches`: all batches, the newest first."""
         return JSONResponse(await to_thread.run_sync(self.batches.list))
@@ -161,8 +185,9 @@ class Studio:
     async def upload(self, request: Request) -> Response:
         """Answer `POST /api/batches?task=NAME&name=NAME`: keep the body, a CSV file, as a batch."""
         stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
-        name = request.query_params.get("name", "")
-        return JSONResponse(await take_batch(request, self.batches, name, stage.task))
+        name = checked_name(request.query_params.get("name", ""), "a batch")
+        keep = partial(self.batches.take, name=name, task=stage.task)
+        return JSONResponse(await take_file(request, self.batches.folder, ".csv", keep))
 
     async def download(self, request: Request) -> Response:
         """Answer `GET /batches/NAME`: a batch as CSV."""
@@ -172,8 +197,84 @@ class Studio:
 
     async def learn(self, request: Request) -> Response:
         """Answer `POST /api/learn`: start a run and return its name."""
-        wish = parse_wish(await read_body(request))
+        wish = parse_body(await read_body(request), Wish, "learn")
         return JSONResponse({"run": await self.learner.start(wish)})
+
+    # A log of one's own, from its columns to a task.
+
+    async def list_logs(self, request: Request) -> Response:  # noqa: ARG002
+        """Answer `GET /api/logs`: all logs, the newest first."""
+        return JSONResponse(await to_thread.run_sync(self.logs.list))
+
+    async def upload_log(self, request: Request) -> Response:
+        """Answer `POST /api/logs?name=FILE`: keep the body, a log in any format, and describe its columns."""
+        name = self.logs.checked(request.query_params.get("name", ""))
+        keep = partial(self.logs.take, name=name)
+        found = await take_file(request, self.logs.folder, Path(name).suffix.lower(), keep)
+        return JSONResponse(self._with_a_name(found))
+
+    async def open_log(self, request: Request) -> Response:
+        """Answer `GET /api/logs/FILE`: the columns of a log."""
+        async with self._busy:
+            log = await to_thread.run_sync(self.logs.open, request.path_params["name"])
+            return JSONResponse(self._with_a_name(await to_thread.run_sync(log.describe)))
+
+    def _with_a_name(self, log: dict[str, Any]) -> dict[str, Any]:
+        return log | {"task": self.catalog.free_name(file_name(Path(log["name"]).stem))}
+
+    async def draft(self, request: Request) -> Response:
+        """Answer `POST /api/drafts`: a task file for a log."""
+        wish = parse_body(await read_body(request, LARGEST_DRAFT), DraftWish, "draft")
+        async with self._busy:
+            log = await to_thread.run_sync(self.logs.open, wish.log)
+            return JSONResponse(await to_thread.run_sync(draft_task, log, wish))
+
+    async def check(self, request: Request) -> Response:
+        """Answer `POST /api/checks`: what is wrong with a log, by a task file that somebody has edited."""
+        given = parse_body(await read_body(request, LARGEST_DRAFT), TaskText, "check")
+        async with self._busy:
+            log = await to_thread.run_sync(self.logs.open, given.log)
+            return JSONResponse(await to_thread.run_sync(check_task, log, given.text))
+
+    async def keep_task(self, request: Request) -> Response:
+        """Answer `POST /api/tasks`: keep a task file, and its log as a batch."""
+        given = parse_body(await read_body(request, LARGEST_DRAFT), TaskText, "task")
+        async with self._busy:
+            return JSONResponse(await to_thread.run_sync(self._keep_task, given))
+
+    def _keep_task(self, given: TaskText) -> dict[str, Any]:
+        task = own_task(given.text)
+        self.catalog.check_new(task)
+        make_folder(self.batches.folder)
+        copy = self.batches.folder / f".{secrets.token_hex(8)}.upload.csv"
+        try:
+            self.logs.copy(given.log, copy)
+            batch = self.batches.take(copy, self.batches.free_upload(task.name), task)
+        finally:
+            copy.unlink(missing_ok=True)
+        self.catalog.keep(task, given.text)
+        return {"task": task.name, "batch": batch["name"]}
+
+    # What leaves the studio.
+
+    async def comparison(self, request: Request) -> Response:
+        """Answer `GET /api/comparison?task=NAME&a=ID&b=ID`: what two controllers cost."""
+        stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
+        first, second = (request.query_params.get(side, "") for side in "ab")
+        async with self._busy:
+            return JSONResponse(await to_thread.run_sync(compare, self.catalog, stage, first, second))
+
+    async def export(self, request: Request) -> Response:
+        """Answer `POST /api/export`: a controller as source code."""
+        wish = parse_body(await read_body(request), ExportWish, "export")
+        async with self._busy:
+            return _saved(await to_thread.run_sync(exported, self.catalog, wish))
+
+    async def pack(self, request: Request) -> Response:
+        """Answer `POST /api/pack`: a controller of a run with all that a second person needs, as a zip."""
+        wish = parse_body(await read_body(request), PackWish, "pack")
+        async with self._busy:
+            return _saved(await to_thread.run_sync(packed, self.catalog, wish))
 
     async def progress(self, request: Request) -> Response:
         """Answer `GET /api/runs/NAME/progress`."""
@@ -222,22 +323,47 @@ def make_app(studio: Studio, port: int) -> Starlette:
             Route("/api/runs/{name}/progress", studio.progress),
             Route("/api/runs/{name}/stop", studio.stop, methods=["POST"]),
             Route("/api/controllers", studio.controllers),
+            Route("/api/margins", studio.margins),
             Route("/api/batches", studio.list_batches, methods=["GET"]),
             Route("/api/batches", studio.upload, methods=["POST"]),
             Route("/api/learn", studio.learn, methods=["POST"]),
+            Route("/api/logs", studio.list_logs, methods=["GET"]),
+            Route("/api/logs", studio.upload_log, methods=["POST"]),
+            Route("/api/logs/{name}", studio.open_log),
+            Route("/api/drafts", studio.draft, methods=["POST"]),
+            Route("/api/checks", studio.check, methods=["POST"]),
+            Route("/api/tasks", studio.keep_task, methods=["POST"]),
+            Route("/api/comparison", studio.comparison),
+            Route("/api/export", studio.export, methods=["POST"]),
+            Route("/api/pack", studio.pack, methods=["POST"]),
             Route("/batches/{name}", studio.download),
             Route("/runs/{name}/report.html", studio.report),
             WebSocketRoute("/live", studio.live),
             Mount("/", StaticFiles(directory=PAGE, html=True, check_dir=False)),
         ],
         middleware=[Middleware(Guard, port=port)],
-        exception_handlers={ClearloopError: _refuse},
+        exception_handlers={ClearloopError: _refuse, OSError: _regret},
         lifespan=lifespan,
     )
 
 
+def _saved(parcel: Parcel) -> Response:
+    """Answer with a file for the browser to save, whose name consists of harmless characters."""
+    headers = {
+        "content-disposition": f'attachment; filename="{file_name(parcel.name)}"',
+        "x-sha256": parcel.digest,
+    }
+    return Response(parcel.content, media_type="application/octet-stream", headers=headers)
+
+
 def _refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001
     return JSONResponse({"error": str(error)}, error.status if isinstance(error, RefusedError) else 400)
+
+
+def _regret(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """Say in one line what the system does not do, such as writing to a disk that is full."""
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return JSONResponse({"error": f"the studio's folder: {reason}"}, 500)
 
 
 # The server on this machine.

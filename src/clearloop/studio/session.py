@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,8 +16,9 @@ from clearloop.controllers.memory import Derivation, Values
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.numbers import shorten_numbers
-from clearloop.plants.plant import PlantStepper
-from clearloop.studio.stage import Outside, SharedCourse, Stage
+from clearloop.plants.plant import SOUND, ActionFault, PlantStepper
+from clearloop.studio.course import Course, Outside, PastRow
+from clearloop.studio.stage import Stage
 from clearloop.task import Task
 
 # Drivers choose the actions of one side: a person's hand, or a controller.
@@ -27,8 +28,12 @@ class Driver(ABC):
     """Something that chooses the actions of one side."""
 
     @abstractmethod
-    def begin(self) -> None:
-        """Begin a new episode."""
+    def begin(self, past: Sequence[PastRow] = ()) -> None:
+        """Begin a new episode, before which the log shows some rows, the oldest first."""
+
+    @abstractmethod
+    def twin(self) -> "Driver":
+        """Return a driver of another model, which wants the same and remembers its own past."""
 
     @abstractmethod
     def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
@@ -60,8 +65,12 @@ class Hand(Driver):
         """Move the hand; actions that are not named stay as they are."""
         self._shares |= {name: min(max(share, -1.0), 1.0) for name, share in shares.items()}
 
-    def begin(self) -> None:
+    def begin(self, past: Sequence[PastRow] = ()) -> None:
         """Begin a new episode with the hand where it is."""
+
+    def twin(self) -> "Hand":
+        """Return the hand itself, which remembers nothing."""
+        return self
 
     def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:  # noqa: ARG002
         """Return the actions at the positions of the hand."""
@@ -84,9 +93,16 @@ class Automatic(Driver):
         self._terms = [term._replace(text=_shortened(term.text)) for term in controller.summands()]
         self.begin()
 
-    def begin(self) -> None:
-        """Begin a new episode with an empty memory."""
+    def begin(self, past: Sequence[PastRow] = ()) -> None:
+        """Begin a new episode; the controller remembers rows of the log, but has not acted in them."""
         self._memory, self._acted = self.controller.reset(), False
+        for row in past:
+            self._memory.observe(row.seen, {**self.controller.setpoint, **row.aims})
+            self._memory.acted({name: row.done[name] for name in self.controller.actions})
+
+    def twin(self) -> "Automatic":
+        """Return the same controller with a memory of its own."""
+        return Automatic(self.controller, sees_all=self._sees_all)
 
     def act(self, seen: Values, hidden: Values, aims: Values) -> dict[str, float]:
         """Return the actions of the controller."""
@@ -117,26 +133,43 @@ MOST_DELAY = 10  # steps
 LARGEST_NOISE = 0.05  # standard deviation, as a share of a state's range
 
 
+LARGEST_LOAD = 0.5  # what is added to actions, as a share of half their range
+
+
 @dataclass(frozen=True, kw_only=True)
 class Faults:
-    """Faults of all sensors, in addition to those that the task itself describes."""
+    """Faults of all sensors and actuators, in addition to those that the task itself describes."""
 
     noise: float = 0.0
     """share of the largest noise, from 0 to 1"""
     delay: int = 0
     """steps"""
+    gain: float = 1.0
+    """the share of each action that acts on the plant; 1 is all"""
+    load: float = 0.0
+    """share of the largest load, from -1 to 1: what is added to each action unasked"""
+
+    @property
+    def actuator(self) -> ActionFault:
+        """What actuators make of actions."""
+        return ActionFault(self.gain, LARGEST_LOAD * self.load) if self.gain != 1 or self.load else SOUND
 
 
 class Sensors:
     """The sensors of one side in one episode. A state with a formula has none; it follows from others."""
 
-    def __init__(self, task: Task, spans: Floats) -> None:
-        """Begin an episode; `spans` [S] are the widths of the states' ranges."""
+    def __init__(self, task: Task, spans: Floats, past: Sequence[PastRow] = ()) -> None:
+        """Begin an episode; `spans` [S] are the widths of the states' ranges, `past` rows of the log."""
         self._names = tuple(task.states)
         self._shown = [j for j, state in enumerate(task.states.values()) if state.formula is None]
         self._spans = LARGEST_NOISE * spans
         self._past: deque[Floats] = deque(maxlen=MOST_DELAY + 1)
-        self._derivation = Derivation(task.derived, task.action_names) if task.derived else None
+        before = task.past_actions
+        self._derivation = Derivation(task.derived, task.action_names, before) if task.derived else None
+        if self._derivation:
+            for row in past:
+                self._derivation.complete(row.seen, row.aims)
+                self._derivation.acted(row.done)
 
     def look(
         self, state: Floats, luck: Floats, faults: Faults, aims: Mapping[str, float]
@@ -171,34 +204,48 @@ _DIGITS = 6  # decimal places of the numbers in a frame
 
 
 class Side:
-    """One plant with its sensors and its driver, and its result so far."""
+    """One plant with its sensors and its driver, and its result so far.
 
-    def __init__(self, task: Task, driver: Driver, spans: Floats) -> None:
-        """Make a side; `spans` [S] are the widths of the states' ranges."""
-        self.task, self.driver = task, driver
-        self._names, self._spans = task.unveiled.state_names, spans
-        self._plant = PlantStepper(task)
+    Where models stand for the plant, the best one is the plant, and each other one is a side of its own
+    beside it, with a driver that wants the same.
+    """
 
-    def begin(self, start: Floats, luck: Floats, faults: Faults, aims: Mapping[str, float]) -> None:
+    def __init__(self, stage: Stage, driver: Driver, plant: PlantStepper | None = None) -> None:
+        """Make a side of a stage; without `plant`, of its plant or of all its models."""
+        self.task, self.driver = stage.task, driver
+        self._names, self._spans = stage.task.unveiled.state_names, stage.spans
+        self._plant, *others = stage.plants() if plant is None else [plant]
+        self.others = [Side(stage, driver.twin(), other) for other in others]
+
+    def begin(self, course: Course, luck: Floats, faults: Faults, aims: Mapping[str, float]) -> None:
         """Begin a new episode.
 
         Args:
-            start: [S] the start, hidden states included.
+            course: The course of the episode, with its start.
             luck: [S] standard normal random numbers for the noise of the sensors.
-            faults: The noise and the delay of the sensors.
+            faults: The faults of sensors and actuators.
             aims: The setpoints.
         """
-        self._plant.begin(start)
-        self._sensors = Sensors(self.task, self._spans)
-        self.driver.begin()
-        self.action = dict.fromkeys(self.task.actions, 0.0)
-        self.seen = self._sensors.look(start, luck, faults, aims)
-        self.steps, self.penalty, self.failed = 0, 0.0, False
+        self._plant.begin(course.start)
+        self._sensors = Sensors(self.task, self._spans, course.past)
+        self.driver.begin(course.past)
+        self.action = self.task.past_actions
+        self.seen = self._sensors.look(self._plant.state, luck, faults, aims)
+        self.steps, self.penalty, self.failed, self.succeeded = 0, 0.0, False, False
+        for other in self.others:
+            other.begin(course, luck, faults, aims)
 
     def hand_to(self, driver: Driver) -> None:
         """Change the driver in the middle of an episode."""
         self.driver = driver
         driver.begin()
+        for other in self.others:
+            other.hand_to(driver.twin())
+
+    @property
+    def over(self) -> bool:
+        """True if the plant has failed or succeeded."""
+        return self.failed or self.succeeded
 
     @property
     def state(self) -> dict[str, float]:
@@ -206,21 +253,24 @@ class Side:
         return dict(zip(self._names, self._plant.state.tolist(), strict=True))
 
     def step(self, outside: Outside, luck: Floats, faults: Faults, aims: Mapping[str, float]) -> None:
-        """Make one control step; a plant that has failed stays where it is.
+        """Make one control step; a plant that has failed or succeeded stays where it is.
 
         Args:
-            outside: The setpoints and external states, now and after the step.
+            outside: The setpoints, external states and noise, now and after the step.
             luck: [S] standard normal random numbers for the noise of the sensors.
-            faults: The noise and the delay of the sensors.
+            faults: The faults of sensors and actuators.
             aims: The setpoints now.
         """
-        if self.failed:
+        for other in self.others:
+            other.step(outside, luck, faults, aims)
+        if self.over:
             return
         hidden = {name: value for name, value in self.state.items() if name not in self.task.states}
         wanted = self.driver.act(self.seen, hidden, aims)
         vector = np.array([wanted[name] for name in self.task.actions])
-        applied, reward, self.failed = self._plant.step(vector, *outside)
-        self.action = dict(zip(self.task.actions, applied.tolist(), strict=True))
+        moved = self._plant.step(vector, *outside, faults.actuator)
+        chosen, reward, self.failed, self.succeeded = moved
+        self.action = dict(zip(self.task.actions, chosen.tolist(), strict=True))
         self.penalty -= self.task.discount**self.steps * reward
         self.steps += 1
         self._sensors.acted(self.action)
@@ -228,9 +278,11 @@ class Side:
         self.seen = self._sensors.look(self._plant.state, luck, faults, after)
 
     def push(self, name: str, amount: float) -> None:
-        """Add an amount to a true state, unless the plant has failed."""
-        if not self.failed:
+        """Add an amount to a true state, unless the episode is over."""
+        if not self.over:
             self._plant.push(name, amount)
+        for other in self.others:
+            other.push(name, amount)
 
     def frame(self) -> dict[str, Any]:
         """Return what the page shows of this side, as JSON values."""
@@ -240,8 +292,13 @@ class Side:
             "action": _short(self.action),
             "terms": [{**term, "value": round(term["value"], _DIGITS)} for term in self.driver.terms()],
             "failed": self.failed,
+            "succeeded": self.succeeded,
             "up": round(self.steps * self.task.dt, _DIGITS),
             "penalty": round(self.penalty, _DIGITS),
+            "others": [
+                {"state": _short(one.state), "action": _short(one.action), "failed": one.failed}
+                for one in self.others
+            ],
         }
 
 
@@ -266,7 +323,7 @@ class RecordedRow(NamedTuple):
 class Recorder:
     """A batch that is being recorded.
 
-    An episode ends where the plant fails, and wherever something happens that no action explains.
+    An episode ends where the plant fails or succeeds, and wherever something happens that no action explains.
     """
 
     def __init__(self, task: Task, name: str) -> None:
@@ -293,7 +350,7 @@ class Recorder:
         self.transitions += 1
 
     def cut(self, seen: Values, aims: Values, *, terminal: bool = False) -> None:
-        """End the episode, if there is one, with this observation; `terminal` if the plant failed."""
+        """End the episode, if there is one, with this observation; `terminal` if the plant ended it."""
         if self._open:
             nothing = (float("nan"),) * len(self.task.actions)
             self._episodes.append([*self._open, self._row(seen, nothing, aims, terminal)])
@@ -320,7 +377,7 @@ class Recorder:
         )
 
 
-REST = 1.0  # seconds after a failure until the next episode begins, at full speed
+REST = 1.0  # seconds after the end of an episode until the next episode begins, at full speed
 GENTLE = 0.15  # share of the start box that is used when a person drives
 
 
@@ -331,7 +388,7 @@ class Session:
         """Begin a session of one side, driven by hand."""
         self.stage, self.task = stage, stage.task
         self.hand = Hand(self.task)
-        self.sides = [Side(self.task, self.hand, stage.spans)]
+        self.sides = [Side(stage, self.hand)]
         self.faults, self.paused, self.speed = Faults(), False, 1.0
         self._changed: dict[str, float] = {}
         self.recorder: Recorder | None = None
@@ -359,21 +416,16 @@ class Session:
         self._pushed = False
         self._luck = np.random.default_rng([self._seed, self._number, 1])
         chance = np.random.default_rng([self._seed, self._number])
-        self._course = SharedCourse(self.task, self._start(chance), chance)
+        self._course = self.stage.course(self._share(), chance)
         outside, luck = self._outside(), standard_normal(self.task, self._luck)
         for side in self.sides:
-            side.begin(self._course.start, luck, self.faults, self.setpoint(outside))
+            side.begin(self._course, luck, self.faults, self.setpoint(outside))
 
-    def _start(self, rng: np.random.Generator) -> Floats:
-        """Draw a start [S] from the part of the start box that is used."""
-        spread = self._spread
-        if spread is None:
-            spread = GENTLE if self.sides[0].driver is self.hand else 1.0
-        full = self.task.unveiled
-        assert full.start_box is not None  # noqa: S101  a stage that is played has one
-        middle = full.start_box.mean(axis=1)
-        point: Floats = middle + spread * (full.random_starts(1, rng)[0] - middle)
-        return point
+    def _share(self) -> float:
+        """Return the share of the start box that is used."""
+        if self._spread is not None:
+            return self._spread
+        return GENTLE if self.sides[0].driver is self.hand else 1.0
 
     def _outside(self) -> Outside:
         """Return the setpoints and external states of this step; setpoints may have been changed by hand."""
@@ -388,7 +440,7 @@ class Session:
         return {name: float(aims[self.task.state_names.index(name)]) for name in self.task.setpoints}
 
     def step(self) -> None:
-        """Make one control step of all sides, or begin the next episode after a failure."""
+        """Make one control step of all sides, or begin the next episode after an end."""
         self.steps += 1
         if self._over:
             self._rest -= 1
@@ -397,21 +449,21 @@ class Session:
                 return
         outside, luck = self._outside(), standard_normal(self.task, self._luck)
         aims, first = self.setpoint(outside), self.sides[0]
-        shown, driving = first.seen, not first.failed
+        shown, driving = first.seen, not first.over
         for side in self.sides:
             side.step(outside, luck, self.faults, aims)
         if self.recorder is not None and driving and not self._pushed:
             self.recorder.note(shown, first.action, aims)
-            if first.failed:
+            if first.over:
                 self._cut(terminal=True)
         self._pushed = False
         self._step += 1
 
     @property
     def _over(self) -> bool:
-        """True if all sides have failed; a person who drives need not wait for the other side."""
+        """True if all sides are at their end; a person who drives need not wait for the other side."""
         playing = self.sides[0].driver is self.hand
-        return all(side.failed for side in (self.sides[:1] if playing else self.sides))
+        return all(side.over for side in (self.sides[:1] if playing else self.sides))
 
     def drive(self, number: int, driver: Driver | None) -> None:
         """Change the driver of a side.
@@ -433,7 +485,7 @@ class Session:
             self._cut()
             self.sides[0].hand_to(driver)
         if number == 1:
-            self.sides[1:] = [Side(self.task, driver, self.stage.spans)] if driver else []
+            self.sides[1:] = [Side(self.stage, driver)] if driver else []
         if len(self.sides) == 2:
             self._begin()
 
@@ -459,7 +511,7 @@ class Session:
         self._changed[name] = value
 
     def disturb(self, faults: Faults) -> None:
-        """Change the noise and the delay of all sensors."""
+        """Change the faults of sensors and actuators."""
         self._cut()
         self.faults = faults
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clearloop.arrays import Floats
+from clearloop.controllers import Controller
+from clearloop.diagnosis import find_margins, linearise
 from clearloop.errors import ClearloopError
 from clearloop.expression import (
     Expression,
@@ -17,8 +19,10 @@ from clearloop.expression import (
 )
 from clearloop.kernels.engine import roll_out
 from clearloop.numbers import significant
-from clearloop.plants.plant import fixed_actions, lower_plant, task_window
+from clearloop.plants.plant import PlantStepper, fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios
+from clearloop.studio.course import Course, SharedCourse, made_up_aims
+from clearloop.studio.models import Models
 from clearloop.task import Task
 from clearloop.task.plant import make_box, uniform_starts
 from clearloop.task.tables import Exploration, draw_levels
@@ -98,51 +102,6 @@ def _value(variable: Variable, aims: dict[str, float], moved: str, to: float) ->
     return aim if variable.part == "setpoint" else value - aim if variable.part == "error" else value
 
 
-# The setpoints and external states of an episode without end, which are drawn in pieces as they are needed.
-
-_PIECE = 4_096  # steps
-
-
-class Outside(NamedTuple):
-    """The setpoints and external states of one step."""
-
-    aims: Floats
-    """[2, S] setpoints now, and after the step"""
-    script: Floats
-    """[1, 2, D] external states now, and after the step; empty if there are none"""
-
-
-class SharedCourse:
-    """The start, setpoints and external states of an episode, which two plants share.
-
-    The same generator gives the same course.
-    """
-
-    def __init__(self, task: Task, point: Floats, rng: np.random.Generator) -> None:
-        """Begin a course at the state `point` [S], hidden states included."""
-        self._task, self._point, self._rng = task, point, rng
-        self._piece, self._number = self._draw(), 0
-        self.start: Floats = self._piece.starts[0]
-        """[S] the start, completed with the states that sensors show"""
-
-    def _draw(self) -> Scenarios:
-        return Scenarios.explored(self._task, self._point[None], self._rng, _PIECE, made_up_aims(self._task))
-
-    def at(self, step: int) -> Outside:
-        """Return the setpoints and external states of a step; steps must be asked for in order."""
-        number, now = divmod(step, _PIECE)
-        if number > self._number:
-            self._piece, self._number = self._draw(), number
-        aims = self._piece.setpoints[0, now : now + 2]
-        return Outside(np.vstack([aims, aims[-1:]])[:2], self._piece.script[:, now : now + 2])
-
-
-def made_up_aims(task: Task) -> dict[str, float]:
-    """Return 0 for each setpoint that is a column of a log, unless the task has a signal for it."""
-    aims = task.setpoints.items()
-    return {name: 0.0 for name, aim in aims if isinstance(aim, str) and aim not in task.signals}
-
-
 # The usual range of each state, from a sample of episodes under random actions.
 
 EPISODES = 64
@@ -166,6 +125,7 @@ def sample_states(task: Task) -> dict[str, tuple[float, float]]:
 
 
 SLOWEST = 0.1  # seconds from step to step, for tasks whose own steps would be longer
+FASTEST = 0.025  # seconds from step to step of models, several of which are stepped at once
 PUSH = 0.25  # share of a state's range that a push of size 1 adds
 
 
@@ -194,37 +154,60 @@ class Stage:
     source: str
     """the task as `clearloop learn` takes it: a built-in name or a file"""
     task: Task
+    models: Models | None = None
+    """the models that stand for the plant, if the task has none and a run has learned some"""
 
     @property
     def playable(self) -> bool:
-        """True if the task has a plant that the engine runs, and starts."""
-        return self.task.simulated and self.task.start_box is not None
+        """True if there are models, or a plant that the engine runs and that has starts."""
+        return self.models is not None or (self.task.simulated and self.task.start_box is not None)
 
     @property
     def pace(self) -> float:
         """The time from step to step at full speed, in seconds."""
-        return min(self.task.dt, SLOWEST)
+        return min(max(self.task.dt, FASTEST if self.models else 0.0), SLOWEST)
+
+    def plants(self) -> list[PlantStepper]:
+        """Return the plant, or each model that stands for it, the best one first."""
+        return [PlantStepper(self.task)] if self.models is None else self.models.plants()
+
+    def course(self, spread: float, rng: np.random.Generator) -> Course:
+        """Return the course of a new episode.
+
+        Args:
+            spread: The share of the start box that is used, from 0, its middle, to 1. Models start in the
+                log.
+            rng: The source of the start, of signals and of noise.
+        """
+        if self.models is not None:
+            return self.models.course(rng)
+        full = self.task.unveiled
+        assert full.start_box is not None  # noqa: S101  a stage that is played has one
+        middle = full.start_box.mean(axis=1)
+        return SharedCourse(self.task, middle + spread * (full.random_starts(1, rng)[0] - middle), rng)
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The picture of the plant; bars if no other fits."""
+        """The picture of the plant; a strip chart of all signals if no other fits."""
         names = self.task.unveiled.state_names
         fitting = (
             one
             for one in DRAWINGS
             if {*one.pose, *one.pose.values()} <= {*names} and one.pushed in self._moved
         )
-        return next(fitting, Drawing("bars", {}, self._moved[0]))
+        return next(fitting, Drawing("strip", {}, self._moved[0]))
 
     @property
     def _moved(self) -> list[str]:
         """The states with equations of their own, which can be pushed; the last one comes first."""
+        if self.models is not None:
+            return list(reversed(self.task.predicted))
         return list(reversed([*self.task.plant_derivatives, *self.task.plant_next]))
 
     @cached_property
     def ranges(self) -> dict[str, Bounds]:
         """The range of each state, hidden ones included: its limits, or its range in a sample."""
-        went = sample_states(self.task)
+        went = sample_states(self.task) if self.models is None else self.models.ranges()
         limits = limits_of(self.task)
         return {name: limits.get(name) or _rounded(went[name]) for name in went}
 
@@ -248,6 +231,33 @@ class Stage:
             raise ClearloopError(f"push: only {', '.join(self._moved)} can be pushed; give one of them")
         low, high = self.ranges[pushed]
         return pushed, size * PUSH * (high - low)
+
+    def margins(self, controller: Controller) -> dict[str, Any]:
+        """Return how far the loop of a controller is from instability, as JSON values.
+
+        Returns:
+            `known`, and if so: `phase` in degrees, `gain` as a factor, `delay` in steps and `ms`, each the
+            least, and None if no such change destabilises; `robust`, whether the task's own demands are met,
+            and `why` not, or why nothing is known.
+        """
+        if self.models is not None:
+            return self.models.margins(controller)
+        if self.task.unveiled is not self.task:
+            return unknown_margins("the plant has states that no sensor shows")
+        linear = linearise(controller, self.task, spread=self.spans / 4)
+        found = None if linear is None else find_margins(linear)
+        if found is None:
+            return unknown_margins("the loop does not rest, or the controller switches there")
+        if not found.stable:
+            return {**unknown_margins("its loop is unstable at its steady state"), "robust": False}
+        least = {
+            "phase": min((one.phase for one in found.actions if one.phase is not None), default=None),
+            "gain": min((one.gain_up for one in found.actions if one.gain_up is not None), default=None),
+            "delay": min(
+                (one.delay / self.task.dt for one in found.actions if one.delay is not None), default=None
+            ),
+        }
+        return {**least, "ms": None, "robust": None, "known": True, "why": ""}
 
     def describe(self) -> dict[str, Any]:
         """Return the task as JSON values for the page."""
@@ -280,7 +290,13 @@ class Stage:
             "drawing": self.drawing.name,
             "pose": self.drawing.pose,
             "push": self.drawing.pushed,
+            "models": self.models and {"run": self.models.run, "members": len(self.models.members)},
         }
+
+
+def unknown_margins(why: str) -> dict[str, Any]:
+    """Return margins that are not known, as JSON values."""
+    return {**dict.fromkeys(("phase", "gain", "delay", "ms", "robust")), "known": False, "why": why}
 
 
 def _title(name: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from clearloop.arrays import Flags, Floats, Ints
+from clearloop.data.checks import MOST_CLASSES
 from clearloop.data.log import first_rows
 from clearloop.kernels.layout import (
     ACTIVATIONS,
@@ -23,7 +24,7 @@ from clearloop.kernels.network import flatten
 from clearloop.networks import Network, Progress, train
 from clearloop.plants.plant import lower_reward
 from clearloop.programs import lower_ways
-from clearloop.surrogate.steps import Lesson, Steps, judge_frame
+from clearloop.surrogate.steps import Lesson, Steps, judge_ends, judge_frame
 from clearloop.task import Task
 
 # Some states never leave a sheet in the space of states, such as the sine and cosine of one angle, or two
@@ -174,6 +175,12 @@ class KnownReward:
         """Return reward and failure [n] of steps [n, columns of the frame]."""
         return judge_frame(self.task, frame)
 
+    def succeeded(self, frame: Floats) -> Flags:
+        """Return which steps [n, columns of the frame] end their episode by success [n]."""
+        if self.task.success_condition is None:
+            return np.zeros(len(frame), np.bool_)
+        return judge_ends(self.task, frame)[1] < 0
+
     @property
     def tells_failure(self) -> bool:
         """Tell whether steps can fail."""
@@ -217,6 +224,10 @@ class LearnedReward:
         best = outputs.argmax(axis=1)
         return self.levels[best], self.failing[best]
 
+    def succeeded(self, frame: Floats) -> Flags:
+        """Return no step [n]: a learned reward does not tell success."""
+        return np.zeros(len(frame), np.bool_)
+
     @property
     def tells_failure(self) -> bool:
         """Tell whether steps can fail."""
@@ -259,9 +270,6 @@ class LearnedReward:
 
     def __str__(self) -> str:
         return f"reward learned as {f'{self.levels.size} classes' if self.levels.size else 'a value'}"
-
-
-MOST_CLASSES = 10  # if there are more distinct rewards, they are learned as a value
 
 
 def fit_reward(lesson: Lesson, *, rng: np.random.Generator, progress: Progress | None) -> LearnedReward:

@@ -8,6 +8,9 @@ replayed in rollouts. They are replayed in stretches, as long as the log allows,
 Only noise is replayed. An error of the model is the same wherever states and actions are the same; noise is
 not. So residuals are compared with those of their nearest neighbours in the log: half of the mean squared
 difference is the variance of the noise (the delta test of Pi and Peterson 1994).
+
+A gust that moves a speed moves the position in the same step, hardly, but exactly so. A model with lags knows
+this, and what it has never seen otherwise throws it off. So what moves with a noisy state moves on with it.
 """
 
 from typing import NamedTuple
@@ -24,6 +27,7 @@ _NEIGHBOURS = 20  # nearest steps among which the nearest one of another time is
 _APART = 50  # steps between neighbours at least, because a disturbance lasts
 _LASTING = 20  # steps over which residuals add up, to find disturbances that last
 _WARMING = 4  # the first quarter of an episode is its beginning
+_COUPLED = 0.9  # correlation from which on the residual of a state is a part of another one's noise
 _SEVERAL = 5  # fewest episodes from whose beginnings stretches can be drawn
 
 
@@ -31,7 +35,7 @@ class Noise(NamedTuple):
     """The residuals of R steps of K states, in the order of the log."""
 
     residuals: Floats
-    """[R, K] residuals; 0 for states that are explained well enough; R is 0 if all are"""
+    """[R, K] residuals; 0 for states that are explained and move with no noisy one; R is 0 if all are"""
     last: Flags
     """[R] whether the next row belongs to another episode"""
 
@@ -100,9 +104,26 @@ def find_noise(steps: Steps, held_out: Flags, predicted: Floats, states: list[in
         return Noise.none()
     spread = residuals.std(axis=0)
     scale = np.where(noisy & (spread > 0), np.sqrt(random * size) / np.where(spread > 0, spread, 1.0), 0.0)
+    scale = _with_coupled(scale, residuals)
     others = np.diff(episode, append=-1) != 0
     kept = (residuals - residuals.mean(axis=0)) * scale
     return Noise(kept[:MOST_NOISE], others[:MOST_NOISE])
+
+
+def _with_coupled(scale: Floats, residuals: Floats) -> Floats:
+    """Return the scales [K] of noise, where a state without noise has that of the state that it moves with.
+
+    Args:
+        scale: [K] the scale of the residuals of each state, 0 where they are no noise.
+        residuals: [n, K] the residuals.
+    """
+    centred = residuals - residuals.mean(axis=0)
+    sizes = np.linalg.norm(centred, axis=0)
+    unit = centred / np.where(sizes > 0, sizes, np.inf)
+    alike = np.abs(unit.T @ unit) * (scale > 0)
+    leads = alike.argmax(axis=1)
+    follows = (scale == 0) & (alike.max(axis=1) > _COUPLED)
+    return np.where(follows, scale[leads], scale)
 
 
 def _of_changes(residuals: Floats, change: Floats, episode: Ints, ahead: int) -> Floats:

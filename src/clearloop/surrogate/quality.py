@@ -9,10 +9,10 @@ import numpy as np
 
 from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data import Batch
+from clearloop.data.checks import MOST_CLASSES
 from clearloop.errors import ClearloopError
 from clearloop.networks import Scaling
 from clearloop.numbers import amount, floored_percent
-from clearloop.surrogate.fitting import MOST_CLASSES
 from clearloop.surrogate.steps import Steps
 from clearloop.surrogate.surrogate import Surrogate
 from clearloop.task import Task
@@ -137,12 +137,12 @@ def replay(surrogate: Surrogate, batch: Batch, steps: Steps) -> OpenLoop:
 
 
 def segments(episode: Ints, steps: Steps, horizon: int) -> tuple[Ints, Ints]:
-    """Return where replays begin, and their numbers of steps before the next one begins or a step fails."""
+    """Return where replays begin, and their numbers of steps up to the next beginning or to an end."""
     n = len(steps)
     first = np.searchsorted(episode, episode)
     begins = np.flatnonzero((np.arange(n) - first) % horizon == 0)
-    failing = np.append(np.flatnonzero(steps.failing), n)
-    ends = np.minimum(np.append(begins[1:], n), failing[np.searchsorted(failing, begins)])
+    ending = np.append(np.flatnonzero(steps.ending), n)
+    ends = np.minimum(np.append(begins[1:], n), ending[np.searchsorted(ending, begins)])
     lengths = ends - begins
     return begins[lengths > 0], lengths[lengths > 0]
 

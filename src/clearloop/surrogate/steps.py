@@ -26,11 +26,17 @@ STEPS = 4096  # judged at a time, so that a long formula over a long log does no
 
 def judge_frame(task: Task, frame: Floats) -> tuple[Floats, Flags]:
     """Return the reward and failure [n] of steps [n, columns] by the task's formulas, in double precision."""
+    reward, ends = judge_ends(task, frame)
+    return reward, ends > 0
+
+
+def judge_ends(task: Task, frame: Floats) -> tuple[Floats, Ints]:
+    """Return the reward and the end [n] of steps [n, columns]: 1 failed, -1 succeeded, 0 it goes on."""
     history = (frame.shape[1] - 2 * len(task.states)) // len(task.scope.names)
     formulas = lower_reward(task, np.float64, history)
     parts = [_judge(formulas, frame[at : at + STEPS]) for at in range(0, len(frame), STEPS)]
-    reward, fails = np.concatenate([np.zeros((2, 0)), *parts], axis=1)
-    return reward, fails != 0
+    reward, ends = np.concatenate([np.zeros((2, 0)), *parts], axis=1)
+    return reward, ends.astype(np.int64)
 
 
 def _judge(formulas: Any, frame: Floats) -> Floats:
@@ -64,9 +70,12 @@ class Steps:
     reward: Floats
     """[n] reward by the task's formula, or as logged if the task has none"""
     failing: Flags
-    """[n] whether the log marks the step as terminal or the task's condition says that it fails"""
+    """[n] whether the log marks the step as terminal or the task's condition says that it fails; a step that
+    succeeds does not fail"""
     episode: Ints
     """[n] number of the episode"""
+    succeeding: Flags
+    """[n] whether the step ends its episode by success"""
 
     @classmethod
     def of(cls, task: Task, batch: Batch) -> Self:
@@ -75,14 +84,15 @@ class Steps:
         Raises:
             ClearloopError: The reward is neither in the task nor in the batch.
         """
-        transitions = batch.transitions(task_window(task))
+        transitions = batch.transitions(task_window(task), task.action_starts)
         acting = np.flatnonzero(~last_rows(batch.episodes))
         aims = setpoint_rows(task, batch.setpoints, len(batch.states))
         setpoints = aims[acting]
         reward, failing = transitions.reward, transitions.terminal
+        succeeding = np.zeros(len(failing), np.bool_)
         if task.reward_expression is not None:
-            reward, fails = judge_frame(task, np.hstack([transitions.next, transitions.window, setpoints]))
-            failing = failing | fails
+            reward, ends = judge_ends(task, np.hstack([transitions.next, transitions.window, setpoints]))
+            failing, succeeding = (failing & (ends >= 0)) | (ends > 0), ends < 0
         if reward is None:
             raise ClearloopError(
                 f"task {task.name}: the reward is unknown, because the task has no formula and the batch has "
@@ -98,7 +108,13 @@ class Steps:
             reward,
             failing,
             transitions.episode,
+            succeeding,
         )
+
+    @property
+    def ending(self) -> Flags:
+        """[n] whether the step ends its episode, by failure or by success."""
+        return self.failing | self.succeeding
 
     @property
     def change(self) -> Floats:
@@ -283,7 +299,7 @@ class Lesson:
     def of(cls, task: Task, batch: Batch, track: Track, seed: int) -> Self:
         """Split a batch; the seed decides which episodes are held out."""
         training, held_out = (Steps.of(task, part) for part in split(batch, track, seed))
-        if track.linear and task.start_box is None:
+        if track.linear and task.start_box is None and not task.starts_with_episodes:
             training, held_out = training.remembered(task.history), held_out.remembered(task.history)
         if not track.discern:
             doubtful = FailureEffect.of_all_states(len(task.states), altered=True)

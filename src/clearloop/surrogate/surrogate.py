@@ -18,7 +18,8 @@ from clearloop.networks import Ensemble, Progress, pack_networks, unpack_network
 from clearloop.numbers import counted, percent
 from clearloop.plants.scenarios import Scenarios
 from clearloop.programs import derive_after, unbounded
-from clearloop.surrogate.dynamics import CALM, Disturbance, fit_dynamics
+from clearloop.showing import Shown
+from clearloop.surrogate.dynamics import fit_dynamics
 from clearloop.surrogate.fitting import (
     KnownReward,
     LearnedReward,
@@ -32,14 +33,14 @@ from clearloop.task import Task
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Surrogate:
+class Surrogate(Shown):
     """A model of a plant with M members, each of which predicts all states and rewards.
 
     Attributes:
         task: The task that it was learned for, with S states, A actions and H rows of history.
         track: The settings that it was learned with.
-        dynamics: [M][K] networks from the window of H (S + A) states and actions to the change of each of the
-            K predicted states.
+        dynamics: `[M][K]` networks from the window of H (S + A) states and actions to the change of each of
+            the K predicted states.
         reward: The task's own reward, or a learned one.
         failure: The effect of failure on states, as seen in the log.
         region: [H (S + A), 2] the smallest and the largest value of each input in the training data.
@@ -193,7 +194,8 @@ class Surrogate:
 
     def draw_noise(self, scenarios: Scenarios) -> Floats:
         """Return the noise [N, T, K] of scenarios; nothing if there is no noise."""
-        fresh = scenarios.starts.shape[1] == len(self.task.states)  # without a past: an episode begins
+        without_past = scenarios.starts.shape[1] == len(self.task.states)
+        fresh = without_past or self.task.starts_with_episodes
         return self.noise.draw(len(scenarios), scenarios.steps, scenarios.luck, fresh=fresh)
 
     def judge(self, frame: Floats, member: int) -> tuple[Floats, Flags]:
@@ -210,22 +212,17 @@ class Surrogate:
         dtype: Any = np.float32,
         members: Sequence[int] | None = None,
         history: int | None = None,
-        disturbance: Disturbance = CALM,
     ) -> System:
         """Return the system that the engine rolls controllers out on.
 
         Args:
             dtype: The precision of its numbers.
             members: The members to use; None takes all.
-            history: Rows of the engine's window, at least as many as the task's and the disturbance's; None
-                takes as many.
-            disturbance: What the actuator does differently from the log.
+            history: Rows of the engine's window, at least as many as the task's; None takes as many.
         """
         chosen = range(self.members) if members is None else members
-        history = history or self.task.history + disturbance.late
-        networks = [
-            disturbance.applied(network, self.task) for member in chosen for network in self.dynamics[member]
-        ]
+        history = history or self.task.history
+        networks = [network for member in chosen for network in self.dynamics[member]]
         dynamics = lower_dynamics(
             lower_networks(networks, dtype),
             self.task,
@@ -349,8 +346,16 @@ class Repetition(_Table):
     @property
     def off(self) -> float:
         """The mean bias of the members that repeat the log; of all members if none does."""
-        kept = [bias for bias, repeats in zip(self.bias, self.repeats, strict=True) if repeats] or self.bias
-        return float(np.mean(kept))
+        return self._mean(self.bias)
+
+    @property
+    def off_se(self) -> float:
+        """The mean standard error of the same biases."""
+        return self._mean(self.bias_se)
+
+    def _mean(self, values: tuple[float, ...]) -> float:
+        kept = [value for value, repeats in zip(values, self.repeats, strict=True) if repeats]
+        return float(np.mean(kept or values))
 
     @property
     def words(self) -> str:

@@ -13,6 +13,7 @@ from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Expression, Number, Variable, fold, parse, substitute, variables
 from clearloop.task.tables import (
     MOST_STEPS_BACK,
+    Action,
     Exploration,
     Fault,
     Plant,
@@ -131,6 +132,50 @@ def parse_derived(text: str, name: str, scope: TaskScope) -> Expression:
     return substitute(formula, {Variable("dt"): Number(scope.dt)} if own else {})
 
 
+# Memory: ready features, which give a controller states of its own. They are computed states like those that
+# a task file has formulas for.
+
+FILTERED = 20  # parts of the horizon; a filter forgets in one of them
+
+
+def memory_features(
+    memory: Sequence[str],
+    states: Mapping[str, State],
+    actions: Mapping[str, Action],
+    horizon: int,
+) -> dict[str, State]:
+    """Return the computed states that a task's `memory` asks for, by their names.
+
+    Args:
+        memory: The kinds of features: "integral", "filter" or "setpoint".
+        states: The task's states; computed ones get no features.
+        actions: The task's actions.
+        horizon: The task's horizon, a twentieth of which is the time constant of filters.
+    """
+    found = {}
+    free = " or ".join(
+        f"{name}[t-1] > {action.limits[0]!r} and {name}[t-1] < {action.limits[1]!r}"
+        for name, action in actions.items()
+        if not action.count
+    )
+    share = 1 / max(2.0, horizon / FILTERED)
+    for kind in dict.fromkeys(memory):
+        for name, state in states.items():
+            own, error = f"{name}_{kind}", name if state.setpoint is None else f"{name}.error"
+            if state.formula is not None:
+                continue
+            match kind:
+                case "integral":  # while every action is at a limit, the sum would only wind up
+                    added = f"if({free}, {error}, 0)" if free else error
+                    found[own] = State(unit=f"{state.unit} s".strip(), formula=f"{own}[t-1] + dt*{added}")
+                case "filter":
+                    formula = f"{own}[t-1] + {share:.3g}*({error} - {own}[t-1])"
+                    found[own] = State(unit=state.unit, formula=formula)
+                case "setpoint" if isinstance(state.setpoint, str):
+                    found[own] = State(unit=state.unit, formula=f"{name}.setpoint")
+    return found
+
+
 def one_step_on(formula: Expression) -> Expression:
     """Rewrite a formula for rewards: `x` is then read after the step, `x[t]` before it, `u` during it."""
     return substitute(formula, {v: _one_step_on(v) for v in variables(formula)})
@@ -184,7 +229,7 @@ def inline(plant: Plant, signals: Mapping[str, Signal], scope: TaskScope) -> Inl
     hidden, outside = hidden_names(plant, scope.states), signal_names(plant, signals, scope)
     names = (*scope.names, *hidden, *outside)
     faults = _name_faults(plant, scope, hidden, outside)
-    if faults or plant.gymnasium is not None:
+    if faults or plant.foreign:
         return NOTHING._replace(faults=faults)
     named: dict[Variable, Expression] = {}
 
@@ -222,7 +267,7 @@ def _name_faults(
     given = [(table, name) for table, names in tables.items() for name in names]
     told = [name for _, name in given]
     own = (*scope.derived, *scope.external)
-    missing = [name for name in scope.states if plant.gymnasium is None and name not in (*told, *own)]
+    missing = [name for name in scope.states if not plant.foreign and name not in (*told, *own)]
     return [
         *name_faults(("plant", "derivative"), hidden, taken=scope.actions),
         *name_faults(("signals",), outside, taken=(*scope.names, *hidden)),
@@ -343,14 +388,15 @@ def start_faults(starts: Mapping[str, object], states: Sequence[str]) -> Iterato
     """Check the [starts] table."""
     if "from" not in starts:
         yield from box_faults(("starts",), starts, states)
-    elif dict(starts) != {"from": "batch"}:
-        yield Fault(("starts",), 'from = "batch" allows no other keys: remove it, or the others')
+    elif len(starts) > 1 or isinstance(starts["from"], tuple):
+        where = "episodes" if starts["from"] == "episodes" else "batch"
+        yield Fault(("starts",), f'from = "{where}" allows no other keys: remove it, or the others')
 
 
 def box_faults(where: tuple[str, ...], box: Mapping[str, object], states: Sequence[str]) -> Iterator[Fault]:
     """Check a table of intervals that stands at `where`: its keys must be states."""
     yield from state_faults(where, box.keys(), states)
-    for name in (name for name, value in box.items() if value == "batch"):
+    for name in (name for name, value in box.items() if isinstance(value, str)):
         yield Fault((*where, name), "expected two numbers, the smaller first")
 
 

@@ -235,6 +235,8 @@ class Case(Table):
     when: Formula
     value: tables.FiniteNumber
     failure: Flag = False
+    success: Flag = False
+    """whether the episode ends well after such a step, and pays nothing more"""
 
 
 class Reward(Table):
@@ -248,6 +250,8 @@ class Reward(Table):
     failure: Formula | None = None
     """the condition of failure, beside terms or an expression; where it holds, `failure_value` counts"""
     failure_value: tables.FiniteNumber | None = None
+    success: Formula | None = None
+    """the condition of success, beside terms or an expression; where it holds, the episode ends well"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -255,17 +259,20 @@ class Reward(Table):
         if sum(kinds) != 1 or bool(self.cases) != (self.otherwise is not None):
             message = "expected exactly one of: cases with otherwise, terms, expression, column"
             raise PydanticCustomError("reward_kind", message)
-        if sum(case.failure for case in self.cases) > 1:
-            message = "expected one case with failure = true; join the conditions with 'or'"
-            raise PydanticCustomError("failure_cases", message)
+        for end in ("failure", "success"):
+            if sum(getattr(case, end) for case in self.cases) > 1:
+                message = "expected one case with {end} = true; join the conditions with 'or'"
+                raise PydanticCustomError("ends", message, {"end": end})
+            if getattr(self, end) is not None and not (self.terms or self.expression):
+                message = (
+                    "{end} is allowed only with terms or an expression; in cases, give one case {end} = true"
+                )
+                raise PydanticCustomError("ends", message, {"end": end})
+        if any(case.failure and case.success for case in self.cases):
+            raise PydanticCustomError("ends", "a case is either a failure or a success, not both")
         if (self.failure is None) != (self.failure_value is None):
             missing = "failure" if self.failure is None else "failure_value"
             raise PydanticCustomError("failure", "missing key '{key}'", {"key": missing})
-        if self.failure is not None and not (self.terms or self.expression):
-            message = (
-                "failure is allowed only with terms or an expression; in cases, give one case failure = true"
-            )
-            raise PydanticCustomError("failure", message)
         return self
 
 
@@ -302,16 +309,34 @@ def _times(weight: float, cost: Expression) -> Expression:
     return Call(OPERATIONS["mul"], (Constant(weight), cost))
 
 
-def lower_failure(reward: Reward, scope: TaskScope) -> Expression | None:
-    """Return the condition that the failure case holds and none before it; None without such a case."""
-    failure = None if reward.failure is None else _parse(reward.failure, scope, "condition")
+def lower_end(reward: Reward, scope: TaskScope, end: Literal["failure", "success"]) -> Expression | None:
+    """Return the condition under which an episode ends by failure or by success; None without such an end.
+
+    A case counts where it holds and none before it; beside terms or an expression, failure goes first.
+    """
+    given = reward.failure if end == "failure" else reward.success
+    ends = None if given is None else _parse(given, scope, "condition")
+    if ends is not None and end == "success" and reward.failure is not None:
+        ends = _and_not(_parse(reward.failure, scope, "condition"), ends)
     for case in reversed(reward.cases):
         condition = _parse(case.when, scope, "condition")
-        if case.failure:
-            failure = condition
-        elif failure is not None:
-            failure = Call(OPERATIONS["and"], (Call(OPERATIONS["not"], (condition,)), failure))
-    return failure
+        if getattr(case, end):
+            ends = condition
+        elif ends is not None:
+            ends = _and_not(condition, ends)
+    return ends
+
+
+def _and_not(first: Expression, then: Expression) -> Expression:
+    return Call(OPERATIONS["and"], (Call(OPERATIONS["not"], (first,)), then))
+
+
+def mark_ends(failure: Expression | None, success: Expression | None) -> Expression | None:
+    """Return the number that tells how a step ends an episode: 1 failed, -1 succeeded, 0 it goes on."""
+    if success is None:
+        return failure
+    good = Call(OPERATIONS["if"], (success, Constant(-1.0), Constant(0.0)))
+    return good if failure is None else Call(OPERATIONS["if"], (failure, Constant(1.0), good))
 
 
 def reward_faults(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
@@ -327,6 +352,8 @@ def reward_faults(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
         texts.append((("expression",), reward.expression, "number"))
     if reward.failure is not None:
         texts.append((("failure",), reward.failure, "condition"))
+    if reward.success is not None:
+        texts.append((("success",), reward.success, "condition"))
     faulty = False
     for where, text, kind in texts:
         try:
@@ -346,6 +373,7 @@ def _together(reward: Reward, scope: TaskScope) -> Iterator[Fault]:
     """Check the whole expression, which may be too deep or too large though its parts are not."""
     try:
         reward_formula(reward, scope)
+        mark_ends(lower_end(reward, scope, "failure"), lower_end(reward, scope, "success"))
     except ClearloopError as error:
         yield Fault(("reward",), str(error))
 

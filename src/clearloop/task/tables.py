@@ -68,6 +68,22 @@ def to_levels(values: NDArray[Any], limits: NDArray[Any], counts: NDArray[Any]) 
     return rounded
 
 
+JUMP = 1e13
+"""The change in a step of an action whose rate is not limited: more than any change can be."""
+
+
+def largest_change(rate: float, dt: float, step: float | None) -> float:
+    """Return the most that an action may change in one step, a whole number of its own steps if it has some.
+
+    Args:
+        rate: The most that it may change in a second.
+        dt: Seconds of a step.
+        step: The distance between the values that it may take; None: any value.
+    """
+    most = rate * dt
+    return most if step is None else math.floor(most / step + WHOLE) * step
+
+
 def draw_levels(
     limits: NDArray[np.float64], counts: NDArray[np.float64], shape: tuple[int, ...], rng: np.random.Generator
 ) -> NDArray[np.float64]:
@@ -127,10 +143,15 @@ Positive = Annotated[_Finite, Field(gt=0), expecting("a number greater than 0")]
 Discount = Annotated[_Finite, Field(gt=0, le=1), expecting("a number greater than 0 and at most 1")]
 Horizon = Annotated[_Whole, Field(ge=1, le=1_000_000), expecting("a whole number from 1 to 1,000,000")]
 History = Annotated[_Whole, Field(ge=1, le=1_000), expecting("a whole number from 1 to 1,000")]
+Memory = Annotated[
+    tuple[Literal["integral", "filter", "setpoint"], ...],
+    expecting('a list of "integral", "filter" and "setpoint"'),
+]
 Substeps = Annotated[_Whole, Field(ge=1, le=10_000), expecting("a whole number from 1 to 10,000")]
 Flag = Annotated[bool, Strict(), expecting("true or false")]
 _Unit = Annotated[str, Strict(), Field(max_length=40), expecting("text of at most 40 characters")]
 Text = Annotated[_Text, expecting("text of 1 to 200 characters")]
+Place = Annotated[str, Strict(), Field(min_length=1, max_length=4096), expecting("the path of a file")]
 Formula = Annotated[
     _FormulaText, expecting(f"a formula in quotes, of at most {LONGEST_FORMULA:,} characters")
 ]
@@ -138,9 +159,9 @@ Limits = Annotated[
     tuple[_Finite, _Finite], AfterValidator(_ordered), expecting("two numbers, the smaller first")
 ]
 Start = Annotated[
-    tuple[_Finite, _Finite] | Literal["batch"],
+    tuple[_Finite, _Finite] | Literal["batch", "episodes"],
     AfterValidator(_ordered_or_equal),
-    expecting('two numbers, the smaller first; or only from = "batch"'),
+    expecting('two numbers, the smaller first; or only from = "batch" or from = "episodes"'),
 ]
 Spell = Annotated[
     tuple[Annotated[_Whole, Field(ge=1)], Annotated[_Whole, Field(le=1_000_000)]],
@@ -167,7 +188,23 @@ class Table(BaseModel):
         return value
 
 
-class State(Table):
+class Check(Table):
+    """What a guard takes for a valid value of a measured state."""
+
+    range: Limits | None = None
+    """the least and the largest value that the sensor gives"""
+    gradient: Positive | None = None
+    """the most that the value changes in a second"""
+    frozen: Positive | None = None
+    """the most seconds in which the value does not change at all"""
+
+    @property
+    def empty(self) -> bool:
+        """True if it asks for nothing."""
+        return self.range is None and self.gradient is None and self.frozen is None
+
+
+class State(Check):
     """A state of the plant, as the task and the log know it."""
 
     unit: _Unit = ""
@@ -177,6 +214,18 @@ class State(Table):
     external: Flag = False
     """true if the state comes from outside: controllers see it, models do not predict it"""
 
+    @property
+    def check(self) -> Check:
+        """What a guard takes for a valid value."""
+        return Check(range=self.range, gradient=self.gradient, frozen=self.frozen)
+
+    @model_validator(mode="after")
+    def _only_sensors_are_checked(self) -> Self:
+        if self.formula is not None and not self.check.empty:
+            message = "a state with a formula is computed, not measured: give range, gradient and frozen "
+            raise PydanticCustomError("check", message + "to the states that it is computed from")
+        return self
+
 
 class Action(Table):
     """An action: what a controller sets."""
@@ -185,6 +234,22 @@ class Action(Table):
     limits: Limits
     step: Positive | None = None
     """the distance between the values that the action may take, from the lower limit on; None: any value"""
+    rate: Positive | None = None
+    """the most that it may change in a second; None: it may jump"""
+    start: FiniteNumber | None = None
+    """its value before the start of an episode; None: 0"""
+    safe: FiniteNumber | None = None
+    """what a guard gives when the inputs have been invalid for too long; None: the action at rest"""
+
+    @model_validator(mode="after")
+    def _values_within_limits(self) -> Self:
+        low, high = self.limits
+        for key, value in (("safe", self.safe), ("start", self.start)):
+            if value is not None and not low <= value <= high:
+                message = "{key}: expected a value within the limits, {low} … {high}"
+                context = {"key": key, "low": f"{low:g}", "high": f"{high:g}"}
+                raise PydanticCustomError("within", message, context)
+        return self
 
     @model_validator(mode="after")
     def _whole_steps(self) -> Self:
@@ -192,6 +257,12 @@ class Action(Table):
         if self.step is not None and not whole(high - low, self.step):
             message = "step: expected limits that are a whole number of steps apart, at most {most}"
             raise PydanticCustomError("step", message, {"most": f"{MOST_LEVELS:,}"})
+        return self
+
+    @model_validator(mode="after")
+    def _starts_on_a_step(self) -> Self:
+        if self.step and self.start is not None and whole(self.start - self.limits[0], self.step) is None:
+            raise PydanticCustomError("start", "start: expected one of the values that the steps allow")
         return self
 
     @property
@@ -230,7 +301,7 @@ class Signal(Table):
 
 
 class Plant(Table):
-    """The true system: derivatives to integrate, difference equations, or a Gymnasium environment's id."""
+    """The true system: derivatives, difference equations, a Gymnasium environment's id, or an FMU's file."""
 
     substeps: Substeps = 1
     where: Annotated[dict[str, Definition], Field(max_length=MOST_NAMES)] = Field({})
@@ -241,14 +312,29 @@ class Plant(Table):
     """what a sensor shows of states that the task does not have"""
     on_failure: dict[str, FiniteNumber] = Field({})
     gymnasium: Text | None = None
+    fmu: Place | None = None
+    """the file of an FMU; relative to the task file"""
+    variables: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
+    """the FMU's variables for states, actions, and starts such as `level.start`, where the names differ"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
+        if self.fmu is not None:
+            if self != Plant.model_construct(fmu=self.fmu, variables=self.variables):
+                raise PydanticCustomError("plant_kind", "fmu allows no other keys but variables: remove them")
+            return self
+        if self.variables:
+            raise PydanticCustomError("plant_kind", "variables name those of an FMU: give fmu, too")
         if self.gymnasium is None and not self.derivative and not self.next:
-            raise PydanticCustomError("plant_kind", "expected derivative, next, or gymnasium")
+            raise PydanticCustomError("plant_kind", "expected derivative, next, gymnasium, or fmu")
         if self.gymnasium is not None and self != Plant.model_construct(gymnasium=self.gymnasium):
             raise PydanticCustomError("plant_kind", "gymnasium allows no other keys: remove them")
         return self
+
+    @property
+    def foreign(self) -> bool:
+        """True if the plant is a program of others, which runs one episode after the other."""
+        return self.gymnasium is not None or self.fmu is not None
 
 
 # Faults in a task file, each as one line for a person: where it is, in TOML terms, and what is wrong.
@@ -325,6 +411,8 @@ class Columns(NamedTuple):
     """The columns that a log must have; the others are read if the log has them."""
     time_unit: float = 1.0
     """Seconds in one unit of the time column."""
+    ends: str = "failing"
+    """What a terminal row is taken for: where a task knows success, too, only an end."""
 
 
 def map_columns(
@@ -405,6 +493,35 @@ class Sampling(Table):
         return SECONDS[self.time_unit]
 
 
+class Robust(Table):
+    """What a controller must bear to be fit for the real plant; a number of 0 asks for nothing.
+
+    The defaults are what industry accepts: a gain margin of 2, 30° to 60° of phase, Ms of 1.4 to 2.
+    """
+
+    late: Annotated[int, Strict(), Field(ge=0, le=20), expecting("a whole number of steps from 0 to 20")] = 1
+    """steps that an action may come late"""
+    gain: Annotated[_Finite, Field(ge=0, lt=1), expecting("a share from 0 to less than 1")] = 0.2
+    """share that the gain of an actuator may be off"""
+    noise: Annotated[_Finite, Field(ge=0, le=1), expecting("a share from 0 to 1")] = 0.01
+    """sensor noise, as a share of each state's spread in the log"""
+    phase: Annotated[_Finite, Field(ge=0, lt=180), expecting("an angle from 0 to less than 180 degrees")] = (
+        30.0
+    )
+    """least phase margin, in degrees"""
+    gain_margin: Annotated[_Finite, Field(ge=0), expecting("a factor, not negative")] = 2.0
+    """least gain margin, upwards"""
+    delay: Annotated[_Finite, Field(ge=0, le=20), expecting("a number of steps from 0 to 20")] = 1.5
+    """least delay margin, in steps"""
+    ms: Annotated[_Finite, Field(ge=0), expecting("a number, not negative")] = 2.0
+    """largest sensitivity Ms that is accepted"""
+
+    @property
+    def asks_for_margins(self) -> bool:
+        """Tell whether any margin is asked for."""
+        return any((self.phase, self.gain_margin, self.delay, self.ms))
+
+
 # Names: what may be one, and which of them formulas may refer to.
 
 MOST_STEPS_BACK = 1_000  # of any formula
@@ -442,6 +559,14 @@ def name_faults(where: tuple[str, ...], names: Collection[str], taken: Collectio
             yield Fault(where, f"{quoted(name)} cannot be a name: {expected}")
         elif name in taken:
             yield Fault(where, f"the name {quoted(name)} is taken already")
+
+
+def rate_faults(actions: Mapping[str, Action], dt: float) -> Iterator[Fault]:
+    """Check that actions that take only some values may change by one of their steps at a time."""
+    for name, action in actions.items():
+        if action.rate is not None and action.step and not largest_change(action.rate, dt, action.step):
+            what = f"{action.rate:g} a second is less than one step of {action.step:g} in {dt:g} s"
+            yield Fault(("actions", name, "rate"), what)
 
 
 def state_faults(where: tuple[str, ...], names: Collection[str], states: Collection[str]) -> Iterator[Fault]:

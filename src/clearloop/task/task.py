@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.expression import Expression
 from clearloop.files import read_text
+from clearloop.showing import Shown
 from clearloop.task.plant import (
     NOTHING,
     ExplorationLaw,
@@ -24,6 +25,7 @@ from clearloop.task.plant import (
     hidden_names,
     inline,
     make_box,
+    memory_features,
     read_law,
     signal_faults,
     signal_names,
@@ -31,8 +33,9 @@ from clearloop.task.plant import (
     start_faults,
     uniform_starts,
 )
-from clearloop.task.reward import Reward, lower_failure, reward_faults, reward_formula
+from clearloop.task.reward import Reward, lower_end, mark_ends, reward_faults, reward_formula
 from clearloop.task.tables import (
+    JUMP,
     MOST_NAMES,
     Action,
     Columns,
@@ -42,8 +45,10 @@ from clearloop.task.tables import (
     Flag,
     History,
     Horizon,
+    Memory,
     Plant,
     Positive,
+    Robust,
     Sampling,
     Signal,
     Start,
@@ -54,8 +59,10 @@ from clearloop.task.tables import (
     data_faults,
     faults_of,
     first_of,
+    largest_change,
     map_columns,
     name_faults,
+    rate_faults,
 )
 
 
@@ -80,6 +87,24 @@ class Fields(Table):
     exploration: Exploration | None = None
     data: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
     sampling: Sampling | None = None
+    opcua: Annotated[dict[str, Text], Field(max_length=3 * MOST_NAMES)] | None = None
+    memory: Memory | None = None
+    robust: Robust = Robust()
+
+    @model_validator(mode="after")
+    def _remember(self) -> Self:
+        """Add the states that `memory` asks for; the fields of a checked task are frozen."""
+        object.__setattr__(self, "states", self.states | (self._features | self.states))
+        return self
+
+    @property
+    def _features(self) -> dict[str, State]:
+        return memory_features(self.memory or (), self.states, self.actions, self.horizon)
+
+    @property
+    def remembered(self) -> tuple[str, ...]:
+        """The computed states that `memory` added."""
+        return tuple(name for name, state in self._features.items() if self.states.get(name) == state)
 
     @property
     def state_names(self) -> tuple[str, ...]:
@@ -102,6 +127,27 @@ class Fields(Table):
         counts = np.array([float(action.count) for action in self.actions.values()])
         counts.flags.writeable = False
         return counts
+
+    @cached_property
+    def action_changes(self) -> NDArray[np.float64]:
+        """The most that each action may change in a step [A], `JUMP` if it may jump; empty if all may."""
+        rates = [
+            JUMP if action.rate is None else largest_change(action.rate, self.dt, action.step)
+            for action in self.actions.values()
+        ]
+        changes = np.array(rates if min(rates) < JUMP else [])
+        changes.flags.writeable = False
+        return changes
+
+    @property
+    def past_actions(self) -> dict[str, float]:
+        """The value of each action before the start of an episode."""
+        return {name: action.start or 0.0 for name, action in self.actions.items()}
+
+    @property
+    def action_starts(self) -> NDArray[np.float64]:
+        """The values of the actions before the start of an episode [A]."""
+        return np.array(list(self.past_actions.values()))
 
     @property
     def setpoints(self) -> dict[str, float | str]:
@@ -150,7 +196,7 @@ class Fields(Table):
     @property
     def simulated(self) -> bool:
         """True if the engine can run the plant."""
-        return self.plant is not None and self.plant.gymnasium is None
+        return self.plant is not None and not self.plant.foreign
 
     @property
     def substeps(self) -> int:
@@ -166,6 +212,16 @@ class Fields(Table):
     def gymnasium(self) -> str | None:
         """The id of the Gymnasium environment that is the plant; None if the plant is not one."""
         return self.plant.gymnasium if self.plant else None
+
+    @property
+    def foreign(self) -> bool:
+        """True if the plant is a program of others: a Gymnasium environment or an FMU."""
+        return self.plant is not None and self.plant.foreign
+
+    @property
+    def fmu(self) -> str | None:
+        """The file of the FMU that is the plant; None if the plant is not one."""
+        return self.plant.fmu if self.plant else None
 
     @property
     def exploration_box(self) -> dict[str, Start]:
@@ -222,7 +278,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
         raise ClearloopError(f"{source}: a number in this file has thousands of digits") from error
 
 
-class Task(Fields):
+class Task(Shown, Fields):
     """A checked task file, which says what is to be controlled and to what end.
 
     `Task.from_dict(task.model_dump(mode="json"))` gives an equal task.
@@ -235,21 +291,29 @@ class Task(Fields):
         history: Observations that models and controllers see, the present one included.
         symmetric: True if negated states and actions make the same plant.
         states: What is measured, by name: unit, setpoint, formula, or external.
-        actions: What a controller sets, by name: unit, limits and step.
+        actions: What a controller sets, by name: unit, limits, step, rate and value before the start.
         reward: What is wanted: cases, terms, an expression, or a log column to learn it from.
-        starts: The box of states in which episodes start, or `{"from": "batch"}`.
+        starts: The box of states in which episodes start, or `{"from": "batch"}`, rows of the log, or
+            `{"from": "episodes"}`, its first rows.
         plant: The true system, where there is one to test on.
         signals: How setpoints, external states and disturbances run in simulations.
         exploration: How a batch is drawn from the plant.
         data: The log's column for a state, an action or a role, where the two names differ.
         sampling: How a log becomes rows that are `dt` apart; None leaves the rows as they are.
+        opcua: The node of each state, action and setpoint in an OPC UA server.
+        robust: The disturbances that a controller must bear, and the margins that it must keep.
+        memory: The ready features of each measured state ("integral", "filter", "setpoint"), or None.
     """
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> Self:
         """Load a built-in task by its name, or a .toml file by its path."""
         text, source = read_task(name_or_path)
-        return cls.from_toml(text, source=source)
+        tables = parse_toml(text, source)
+        plant = tables.get("plant")
+        if isinstance(plant, dict) and isinstance(plant.get("fmu"), str):
+            plant["fmu"] = str(Path(name_or_path).absolute().parent / plant["fmu"])
+        return cls.from_dict(tables, source=source)
 
     @classmethod
     def from_toml(cls, text: str, *, source: str = "task") -> Self:
@@ -289,6 +353,7 @@ class Task(Fields):
     def _faults(self) -> list[Fault]:
         return [
             *reward_faults(self.reward, self.scope),
+            *rate_faults(self.actions, self.dt),
             *derived_faults(self.states, self.scope),
             *start_faults(self.starts, self.unveiled.state_names),
             *self._inlined.faults,
@@ -314,7 +379,17 @@ class Task(Fields):
     @cached_property
     def failure_condition(self) -> Expression | None:
         """The condition under which a step has failed; None if the reward knows no failure."""
-        return lower_failure(self.reward, self.scope)
+        return lower_end(self.reward, self.scope, "failure")
+
+    @cached_property
+    def success_condition(self) -> Expression | None:
+        """The condition under which a step ends an episode well; None if the reward knows no success."""
+        return lower_end(self.reward, self.scope, "success")
+
+    @cached_property
+    def end_mark(self) -> Expression | None:
+        """How a step ends an episode: 1 failed, -1 succeeded, 0 it goes on; None if no step ends one."""
+        return mark_ends(self.failure_condition, self.success_condition)
 
     @cached_property
     def _inlined(self) -> Inlined:
@@ -349,6 +424,11 @@ class Task(Fields):
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_construct(**fields | {"states": {**self.states, **more}}) if more else None
 
+    @property
+    def starts_with_episodes(self) -> bool:
+        """True if episodes start where those of the log did, with no past."""
+        return self.starts.get("from") == "episodes"
+
     @cached_property
     def start_box(self) -> NDArray[np.float64] | None:
         """The box [S, 2] in which episodes start, 0 for states that have none; None: from the batch."""
@@ -360,7 +440,7 @@ class Task(Fields):
         if any(isinstance(aim, str) and aim not in self.signals for aim in self.setpoints.values()):
             return False
         boxed = self.start_box is not None and self.reward_expression is not None
-        return self.gymnasium is not None or (self.simulated and boxed)
+        return self.foreign or (self.simulated and boxed)
 
     @cached_property
     def _law(self) -> ExplorationLaw:
@@ -408,4 +488,5 @@ class Task(Fields):
         columns = map_columns(
             self.data, self.state_names, self.action_names, self.setpoints, self.reward.column, self.derived
         )
+        columns = columns._replace(ends="ending") if self.success_condition is not None else columns
         return columns._replace(time_unit=self.sampling.seconds) if self.sampling else columns

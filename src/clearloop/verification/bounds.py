@@ -15,7 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearloop.controllers.controller import Range
-from clearloop.controllers.routine import Best, Fill, Layer, Let, Mean, Output, Routine, Statement, Store, Sum
+from clearloop.controllers.routine import (
+    Best,
+    Correct,
+    Fill,
+    Layer,
+    Let,
+    Mean,
+    Output,
+    Routine,
+    Statement,
+    Store,
+    Sum,
+)
 from clearloop.exports.spans import Precision
 from clearloop.expression import OPERATIONS, Expression, Number, Variable, fold
 from clearloop.expression.nodes import READ_LIMIT, Operation, power, read, wrap
@@ -267,13 +279,30 @@ class Shadow:
 
     def step(self, inputs: Inputs) -> dict[Variable, Approximate]:
         """Run one step with values for all of the routine's inputs, and return the actions."""
-        self._values = {one.variable: self._read(inputs[one.variable]) for one in self.routine.inputs}
+        self._values = {
+            one.variable: self._read(max(inputs[one.variable], one.low)) for one in self.routine.inputs
+        }
+        self._values |= {one.variable: self.arithmetic.number(one.value) for one in self.routine.gains}
         for past in self._rings.values():
             past[1:] = past[:-1]
         for statement in self.routine.body:
             self._run(statement)
         self._first = False
         return {output.action: self._values[output.action] for output in self.routine.outputs}
+
+    def restart(self) -> None:
+        """Let the next step take its inputs for the past ones, as after steps in which a guard held it."""
+        self._first = True
+
+    def correct(self, name: Variable, value: float, bound: float = 0.0) -> None:
+        """Replace the latest value in the ring of this name, if there is one; its error grows by a bound."""
+        if name in self._rings:
+            before = self._rings[name][0]
+            self._rings[name][0] = Approximate(read(value), before.bound + bound)
+
+    def latest(self, name: Variable) -> float:
+        """Return the latest value in the ring of this name."""
+        return self._rings[name][0].value
 
     def watch(self, tree: Expression) -> float:
         """Return the value of a formula after the last step."""
@@ -301,6 +330,8 @@ class Shadow:
             case Store(ring=ring):
                 past, value = self._rings[ring.name], self._value(ring.holds)
                 past[:] = [value] * len(past) if self._first and ring.repeat else [value, *past[1:]]
+            case Correct(ring=ring):
+                self._rings[ring.name][0] = self._value(statement.value)
             case Sum(ring=ring):
                 self._values[statement.target] = self._sum(self._rings[ring.name][: statement.count])
             case Fill():

@@ -3,14 +3,17 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from clearloop.controllers import Controller
-from clearloop.controllers.routine import Routine
+from clearloop.controllers.routine import Output, Routine
 from clearloop.exports.c import c_unit
+from clearloop.exports.guard import STATUS
 from clearloop.exports.printer import STEP, Names
 from clearloop.exports.spans import Precision
-from clearloop.exports.structured_text.functions import RESERVED, real, st_number
+from clearloop.exports.structured_text.functions import RESERVED, real, st_literal
 from clearloop.exports.structured_text.printing import pous
 from clearloop.exports.structured_text.units import Declaration, Pou, comment, declared_lines, folded_lines
 from clearloop.verification.vectors import Episode, Expectation
@@ -19,11 +22,15 @@ FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-f
 
 
 def vectors_csv(routine: Routine, expectation: Expectation) -> str:
-    """Return a table with a row for each step: episode, whether to compare, inputs, setpoints, actions."""
-    inputs = [one.variable for one in (*routine.observed, *routine.parameters)]
+    """Return a table with a row for each step: episode, whether to compare, inputs, actions, reports.
+
+    The inputs are in the order of the exported block.
+    """
+    inputs = [one.variable for one in routine.inputs]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     actions = [output.action.name for output in routine.outputs]
+    actions += [report.target.name for report in routine.reports]
     writer.writerow(["episode", "compare", *map(str, inputs), *actions])
     step = 0
     for index, episode in enumerate(expectation.episodes):
@@ -118,24 +125,22 @@ def c_bench(routine: Routine, name: str, precision: Precision, tolerance: float)
     """
     unit = c_unit(routine, name, precision)
     cast = "(float)" if precision.name == "single" else ""
-    inputs = [*routine.observed, *routine.parameters]
+    inputs = routine.inputs
     homes = ["input" if one.default is None else "memory" for one in inputs]
     lines = [
-        f"        {home}.{unit.members[one.variable]} = {cast}row[{k}];"
+        f"        {home}.{unit.members[one.variable]} = "
+        + (f"row[{k}] > 0.5;" if one.flag else f"{cast}row[{k}];")
         for k, (home, one) in enumerate(zip(homes, inputs, strict=True), 2)
     ]
     if not routine.observed:
         lines.append("        input.unused = 0;")
     first, comparisons = 2 + len(inputs), []
-    for index, output in enumerate(routine.outputs):
-        column = first + index
-        span = (
-            repr(output.limits[1] - output.limits[0]) if output.limits else f"fmax(fabs(row[{column}]), 1.0)"
-        )
-        end = ",\\n"[1:] if output is routine.outputs[-1] else ","
-        member = unit.members[output.action]
+    results = [(unit.members[one.action], _range(one, first + k)) for k, one in enumerate(routine.outputs)]
+    results += [(unit.members[one.target], "1.0") for one in routine.reports]
+    columns = first + len(results)
+    for column, (member, span) in enumerate(results, first):
+        end = "\\n" if column == columns - 1 else ","
         comparisons.append(_COMPARISON.format(member=member, range=span, column=column, end=end))
-    columns = first + len(routine.outputs)
     text = _BENCH.format(
         name=unit.prefix,
         flags=" ".join(FLAGS),
@@ -146,6 +151,13 @@ def c_bench(routine: Routine, name: str, precision: Precision, tolerance: float)
         comparisons="\n".join(comparisons),
     )
     return f"{unit.prefix}_bench.c", text
+
+
+def _range(output: Output, column: int) -> str:
+    """Return the range of an action as C: from limit to limit, or its own magnitude."""
+    if output.limits:
+        return repr(output.limits[1] - output.limits[0])
+    return f"fmax(fabs(row[{column}]), 1.0)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +196,8 @@ class _Bench:
 
     def text(self) -> str:
         remembers = any(one.name == "restart" for one in self.block.section("VAR_INPUT"))
-        given = [one.name for one in self.block.section("VAR_INPUT") if one.type != "BOOL"]
-        call = [f"{name} := {self._table(name, 'given', k)}[row]" for k, name in enumerate(given)]
+        given = [one for one in self.block.section("VAR_INPUT") if one.name != "restart"]
+        call = [f"{one.name} := {self._input(one, k)}[row]" for k, one in enumerate(given)]
         if remembers:
             self._flags("first", self.rows.first)
             call.append("restart := first[row]")
@@ -197,7 +209,7 @@ class _Bench:
             *(f"{STEP}{STEP}{line}" for line in self._comparisons()),
             f"{STEP}END_IF;",
             "END_FOR;",
-            f"equal := worst <= {st_number(self.rows.tolerance, self.precision)};",
+            f"equal := worst <= {st_literal(self.rows.tolerance, self.precision)};",
             "done := TRUE;",
         ]
         body = ["IF NOT done THEN", *(STEP + line for line in lines), "END_IF;"]
@@ -232,11 +244,19 @@ class _Bench:
             Declaration("VAR", "equal", "BOOL"),
         ]
 
+    def _input(self, one: Declaration, column: int) -> str:
+        """Declare the values of an input, and return the name of their array."""
+        if one.type != "BOOL":
+            return self._table(one.name, "given", column)
+        table = self.names.give((one.name, "given"), f"{one.name}_given")
+        self._flags(table, [bool(row[column]) for row in self.rows.inputs])
+        return table
+
     def _table(self, name: str, word: str, column: int) -> str:
         """Declare an array of constants with a value for each row, and return its name."""
         rows = self.rows.inputs if word == "given" else self.rows.actions
         table = self.names.give((name, word), f"{name}_{word}")
-        values = tuple(st_number(row[column], self.precision) for row in rows)
+        values = tuple(st_literal(row[column], self.precision) for row in rows)
         self.tables.append(Declaration("VAR CONSTANT", table, real(self.precision), values, (1, len(rows))))
         return table
 
@@ -246,11 +266,16 @@ class _Bench:
 
     def _comparisons(self) -> list[str]:
         lines = []
-        for column, output in enumerate(self.block.section("VAR_OUTPUT")):
-            wanted = f"{self._table(output.name, 'expected', column)}[row]"
+        compared = self.block.section("VAR_OUTPUT")[: len(self.rows.actions[0])]
+        for column, output in enumerate(compared):
+            wanted, found = f"{self._table(output.name, 'expected', column)}[row]", f"tested.{output.name}"
+            if output.type == "DINT":
+                found = f"DINT_TO_{real(self.precision)}({found})"
             ranges = {row[column] for row in self.rows.ranges}
-            size = st_number(ranges.pop(), self.precision) if len(ranges) == 1 else f"MAX(ABS({wanted}), 1.0)"
-            lines.append(f"worst := MAX(worst, ABS(tested.{output.name} - {wanted}) / {size});")
+            size = (
+                st_literal(ranges.pop(), self.precision) if len(ranges) == 1 else f"MAX(ABS({wanted}), 1.0)"
+            )
+            lines.append(f"worst := MAX(worst, ABS({found} - {wanted}) / {size});")
         return lines
 
 
@@ -261,12 +286,22 @@ _SMALLEST, _LARGEST = 1e-9, 1e9
 
 
 def plc_bench(
-    controller: Controller, routine: Routine, name: str, precision: Precision, expectation: Expectation
+    controller: Controller,
+    routine: Routine,
+    name: str,
+    precision: Precision,
+    expectation: Expectation,
+    options: frozenset[str] = frozenset(),
 ) -> str:
-    """Return the test bench for the PLC, with rows from all over the test vectors."""
+    """Return the test bench for the PLC, with rows from all over the test vectors.
+
+    Only episodes in which nobody holds, limits or replaces the action of the law are among them: a restart,
+    which separates the episodes, does not reset the last action.
+    """
     starts, tame, start = [], [], 0
+    width = len(routine.outputs) + bool(routine.reports)  # the counter of steps goes on in a restart
     for episode in expectation.episodes:
-        if _is_tame(episode):
+        if _is_tame(episode) and _is_of_the_law(routine, episode, expectation, start):
             tame.append(episode)
             starts.append(start)
         start += len(episode)
@@ -277,16 +312,31 @@ def plc_bench(
             steps.append(begin + index)
             first.append(index == 0)
             inputs.append([values[one.variable] for one in routine.inputs])
+    if not steps:  # no episode is valid: a row of zeros, which is not compared
+        steps, first, inputs = [0], [True], [[0.0] * len(routine.inputs)]
+        expectation = replace(expectation, compared=np.zeros_like(expectation.compared))
+    block = pous(controller, name, precision, options, guard=bool(routine.reports))[-1]
     rows = CallRows(
         inputs=inputs,
-        actions=expectation.actions[steps].tolist(),
-        ranges=expectation.ranges[steps].tolist(),
+        actions=expectation.actions[steps, :width].tolist(),
+        ranges=expectation.ranges[steps, :width].tolist(),
         first=first,
         compared=expectation.compared[steps].tolist(),
         tolerance=expectation.tolerance,
     )
-    return bench_program(pous(controller, name, precision)[-1], rows, precision)
+    return bench_program(block, rows, precision)
 
 
 def _is_tame(episode: Episode) -> bool:
     return all(v == 0 or _SMALLEST <= abs(v) <= _LARGEST for step in episode for v in step.values())
+
+
+def _is_of_the_law(routine: Routine, episode: Episode, expectation: Expectation, first: int) -> bool:
+    """Return whether all inputs of an episode are valid, and modes and parameters as they are at first."""
+    status = expectation.actions[first : first + len(episode), len(routine.outputs) :][:, :1].astype(int)
+    others = {one.variable: one.default for one in routine.inputs if one.role}
+    changed = any(step[name] != value for step in episode for name, value in others.items())
+    return not ((status & _INVALID).any() or changed)
+
+
+_INVALID = sum(STATUS[sign][0] for sign in ("outside", "gradient", "frozen", "marked"))

@@ -4,10 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
 import numpy as np
@@ -19,15 +20,18 @@ from clearloop.controllers.routine import Routine
 from clearloop.data import Batch
 from clearloop.data.log import setpoint_rows
 from clearloop.errors import ClearloopError
+from clearloop.exports.guard import routine_of
 from clearloop.exports.lowering import lower
 from clearloop.exports.spans import PRECISIONS, Precision
-from clearloop.exports.targets import export, find_target
+from clearloop.exports.targets import Files, export, find_target
 from clearloop.expression import Variable
-from clearloop.files import whole_file
+from clearloop.files import file_bytes, whole_file
+from clearloop.plants.cosimulation import CoSimulation
 from clearloop.registry import TARGETS, resolve
 from clearloop.task import Task
 from clearloop.verification.bounds import Inputs
 from clearloop.verification.st import Block
+from clearloop.verification.supervision import broken, expect_guarded
 from clearloop.verification.testbench import FLAGS, c_bench, plc_bench, vectors_csv
 from clearloop.verification.vectors import Amount, Episode, Expectation, expect, representable, vectors
 
@@ -39,7 +43,9 @@ _SECTIONS = {"inputVars": "VAR_INPUT", "outputVars": "VAR_OUTPUT", "localVars": 
 
 def run_structured_text(trial: "BenchTrial") -> NDArray[np.float64]:
     """Run an export to Structured Text, write the bench for the PLC beside it, and return actions [N, A]."""
-    bench = plc_bench(trial.controller, trial.routine, trial.name, trial.precision, trial.expectation)
+    bench = plc_bench(
+        trial.controller, trial.routine, trial.name, trial.precision, trial.expectation, trial.options
+    )
     trial.write(f"{Path(trial.main).stem}_bench.st", bench)
     text = (trial.folder / trial.main).read_text(encoding="utf-8")
     return run_text(text, trial.routine, trial.episodes)
@@ -58,7 +64,9 @@ def run_text(text: str, routine: Routine, episodes: Sequence[Episode]) -> NDArra
     for episode in episodes:
         block.reset()
         for values in episode:
-            given = [values[one.variable] for one in routine.inputs]
+            given = [
+                bool(values[one.variable]) if one.flag else values[one.variable] for one in routine.inputs
+            ]
             answer = block.step(dict(zip(block.inputs, given, strict=False)))
             rows.append([float(answer[name]) for name in block.outputs])
     return np.array(rows, dtype=float)
@@ -124,6 +132,7 @@ class BenchTrial:
         name: The name of the export, as the user gave it.
         precision: The precision of the export.
         expectation: The test vectors, and the expected actions.
+        options: The options of the export.
     """
 
     folder: Path
@@ -133,6 +142,7 @@ class BenchTrial:
     name: str
     precision: Precision
     expectation: Expectation
+    options: frozenset[str] = frozenset()
 
     @property
     def main(self) -> str:
@@ -144,10 +154,10 @@ class BenchTrial:
         """The test vectors: the value of each input, for each episode and step."""
         return self.expectation.episodes
 
-    def write(self, file: str, text: str) -> None:
+    def write(self, file: str, content: str | bytes) -> None:
         """Put a file, such as a test bench, beside the export."""
         with whole_file(self.folder / file) as opened:
-            opened.write(text.encode())
+            opened.write(file_bytes(content))
 
 
 _NODE = """
@@ -198,6 +208,20 @@ def run_python(trial: BenchTrial) -> Actions:
     return _scripted([sys.executable, "-I", "-c", _PYTHON, str(trial.folder.resolve() / trial.main)], trial)
 
 
+def run_fmu(trial: BenchTrial) -> Actions:
+    """Run an FMU in another process, as a simulator would, and return actions [N, A]."""
+    inputs = [one.variable for one in trial.routine.inputs]
+    outputs = [str(output.action) for output in trial.routine.outputs]
+    outputs += [str(report.target) for report in trial.routine.reports]
+    rows, step = [], trial.controller.dt or 1.0
+    file = trial.folder / trial.main
+    with CoSimulation(file, inputs=[*map(str, inputs)], outputs=outputs, step=step) as unit:
+        for episode in trial.episodes:
+            unit.begin()
+            rows += [unit.advance([values[name] for name in inputs]) for values in episode]
+    return np.array(rows, dtype=float)
+
+
 def _scripted(command: list[str], trial: BenchTrial) -> Actions:
     """Run a script, which gets the vectors on standard input and prints the actions."""
     sent = [[arguments_of(inputs) for inputs in episode] for episode in trial.episodes]
@@ -242,16 +266,20 @@ class Verdict:
     Attributes:
         to: The target.
         precision: "double" or "single".
+        options: The options of the block that was tested.
         vectors: The number of steps that were compared.
         left_out: The number of steps in which the last places of a number decide about the action.
+        guarded: The number of steps that were compared with the guard, among them broken sensors.
         difference: The largest difference of an action, relative to its range.
         tolerance: The largest allowed difference.
     """
 
     to: str
     precision: str
+    options: tuple[str, ...] = ()
     vectors: int
     left_out: int
+    guarded: int = 0
     difference: float
     tolerance: float
 
@@ -271,8 +299,13 @@ def verify(
     precision: str = "double",
     log: Sequence[Episode] = (),
     amount: Amount | None = None,
+    options: Collection[str] = (),
+    origin: Collection[str] = (),
 ) -> Verdict:
     """Export a controller to a folder, run the export and the controller on test vectors, and compare.
+
+    A block that can guard itself is run twice: without its guard and its modes beside the controller, and as
+    it was asked for beside the guard in plain Python, with broken sensors and changing modes.
 
     Args:
         controller: The controller, with its limits and units.
@@ -283,6 +316,8 @@ def verify(
         precision: "double", or "single" if the target has it.
         log: Episodes of inputs that are tried, too; random inputs have their magnitudes.
         amount: The amount of test vectors.
+        options: Options of the target, such as "manual".
+        origin: Lines for the head of the text that say what it was made from.
 
     Returns:
         The verdict.
@@ -290,37 +325,65 @@ def verify(
     Raises:
         ClearloopError: If the controller cannot be exported, or if the export cannot be run.
     """
-    run = find_verifier(to)
-    files = export(controller, to=to, name=name, precision=precision)
-    exact, routine = PRECISIONS[precision], lower(controller)
-    made = vectors(routine, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
-    expectation = expect(
-        controller, routine, [*(representable(episode, exact) for episode in log), *made], exact
-    )
-    trial = BenchTrial(
-        folder=folder,
-        files=list(files),
-        controller=controller,
-        routine=routine,
-        name=name,
-        precision=exact,
-        expectation=expectation,
-    )
-    for file, text in {**files, "vectors.csv": vectors_csv(routine, expectation)}.items():
-        trial.write(file, text)
-    found = np.asarray(run(trial), dtype=float)
-    if found.shape != expectation.actions.shape:
-        raise ClearloopError(
-            f"the exported code returned {len(found)} actions for {len(expectation.actions)} steps"
+    run, guards, asked = find_verifier(to), find_target(to).guards, frozenset(options)
+    exact, law = PRECISIONS[precision], lower(controller)
+    words: dict[str, Any] = {"to": to, "name": name, "precision": precision}
+    files = export(controller, **words, options=asked, origin=origin)
+    made = vectors(law, exact, rng=rng, amount=amount or Amount(), scales=_scales(log))
+    episodes = [*(representable(episode, exact) for episode in log), *made]
+    expectation = expect(controller, law, episodes, exact)
+
+    def tried(folder: Path, routine: Routine, expectation: Expectation, files: Files, *with_: str) -> float:
+        trial = BenchTrial(
+            folder=folder,
+            files=list(files),
+            controller=controller,
+            routine=routine,
+            name=name,
+            precision=exact,
+            expectation=expectation,
+            options=frozenset(with_),
         )
+        for file, content in {**files, "vectors.csv": vectors_csv(routine, expectation)}.items():
+            trial.write(file, content)
+        found = np.asarray(run(trial), dtype=float)
+        if found.shape != expectation.actions.shape:
+            raise ClearloopError(
+                f"the exported code returned {len(found)} actions for {len(expectation.actions)} steps"
+            )
+        return expectation.difference(found)
+
+    guarded: Expectation | None = None
+    if guards:
+        with TemporaryDirectory() as other:
+            bare = export(controller, **words, without=["guard"])
+            difference = tried(Path(other), law, expectation, bare)
+        routine = routine_of(controller, asked, guard=True)
+        more = _with_guard(routine, episodes)
+        more += broken(routine, controller, exact, rng=rng, count=_BROKEN_EPISODES)
+        guarded = expect_guarded(controller, routine, more, exact, asked)
+        difference = max(difference, tried(folder, routine, guarded, files, *asked))
+    else:
+        difference = tried(folder, law, expectation, files)
     return Verdict(
         to=to,
         precision=precision,
+        options=tuple(sorted(asked)),
         vectors=int(expectation.compared.sum()),
         left_out=int((~expectation.compared).sum()),
-        difference=expectation.difference(found),
+        guarded=int(guarded.compared.sum()) if guarded else 0,
+        difference=difference,
         tolerance=expectation.tolerance,
     )
+
+
+_BROKEN_EPISODES = 10
+
+
+def _with_guard(routine: Routine, episodes: Sequence[Episode]) -> list[Episode]:
+    """Return episodes for a guarded routine, whose other inputs are as they are at first."""
+    first = {one.variable: one.default for one in routine.inputs if one.default is not None}
+    return [[{**first, **step} for step in episode] for episode in episodes]
 
 
 def find_verifier(to: str) -> Callable[[BenchTrial], Actions]:

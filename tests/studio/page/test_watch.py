@@ -64,7 +64,9 @@ def test_sensors_and_setpoints_are_the_watchers(make_tab: Opener) -> None:
     tab.until_frame(lambda frame: frame["setpoint"]["rho"] == 0.9)
     tab.page.get_by_label("Sensor noise").fill("0.5")
     tab.page.get_by_label("Sensor delay").fill("2")
-    tab.until(lambda: {"do": "sensors", "noise": 0.5, "delay": 2} in tab.sent)
+    tab.page.get_by_label("Gain error").fill("-0.5")
+    faults = {"noise": 0.5, "delay": 2, "gain": 0.5, "load": 0}
+    tab.until(lambda: {"do": "sensors", **faults} in tab.sent)
     tab.until(lambda: tab.side["seen"]["theta"] != tab.side["state"]["theta"])
     tab.page.keyboard.press("1")
     tab.until(lambda: tab.side["seen"]["theta"] == tab.side["state"]["theta"])

@@ -30,6 +30,20 @@ class Template(NamedTuple):
 
 
 HELPER_TEMPLATES = {
+    "CL_UP": Template(
+        "x times 2 to the power of 120.", ("x",), (), "\nCL_UP := x * <1.329227995784916e36>;\n"
+    ),
+    "CL_DOWN": Template(
+        "x divided by 2 to the power of 120.", ("x",), (), "\nCL_DOWN := x * <7.52316384526264e-37>;\n"
+    ),
+    "CL_LARGEST": Template(
+        "The largest finite number, times a share of it.",
+        ("share",),
+        (),
+        """
+CL_LARGEST := share * <largest>;
+""",
+    ),
     "CL_SIGN": Template(
         "The sign of x: -1, 0 or 1.",
         ("x",),
@@ -50,13 +64,13 @@ END_IF;
         (),
         """
 IF a > <0> THEN
-    IF b > <largest> - a THEN
-        CL_ADD := <largest>;
+    IF b > CL_LARGEST(<1>) - a THEN
+        CL_ADD := CL_LARGEST(<1>);
     ELSE
         CL_ADD := a + b;
     END_IF;
-ELSIF b < -<largest> - a THEN
-    CL_ADD := -<largest>;
+ELSIF b < -CL_LARGEST(<1>) - a THEN
+    CL_ADD := -CL_LARGEST(<1>);
 ELSE
     CL_ADD := a + b;
 END_IF;
@@ -69,10 +83,10 @@ END_IF;
         """
 IF ABS(b) <= <1> THEN
     CL_MUL := a * b;
-ELSIF ABS(a) <= <almost> / ABS(b) THEN
+ELSIF ABS(a) <= CL_LARGEST(<share>) / ABS(b) THEN
     CL_MUL := a * b;
 ELSE
-    CL_MUL := SEL((a > <0>) = (b > <0>), -<largest>, <largest>);
+    CL_MUL := SEL((a > <0>) = (b > <0>), -CL_LARGEST(<1>), CL_LARGEST(<1>));
 END_IF;
 """,
     ),
@@ -85,10 +99,10 @@ IF b = <0> THEN
     CL_DIV := <0>;
 ELSIF ABS(b) >= <1> THEN
     CL_DIV := a / b;
-ELSIF ABS(a) <= <almost> * ABS(b) THEN
+ELSIF ABS(a) <= CL_LARGEST(<share>) * ABS(b) THEN
     CL_DIV := a / b;
 ELSE
-    CL_DIV := SEL((a > <0>) = (b > <0>), -<largest>, <largest>);
+    CL_DIV := SEL((a > <0>) = (b > <0>), -CL_LARGEST(<1>), CL_LARGEST(<1>));
 END_IF;
 """,
     ),
@@ -98,7 +112,7 @@ END_IF;
         (),
         """
 IF x > <logarithm> THEN
-    CL_EXP := <largest>;
+    CL_EXP := CL_LARGEST(<1>);
 ELSE
     CL_EXP := EXP(x);
 END_IF;
@@ -138,7 +152,7 @@ IF base = <0> THEN
     RETURN;
 END_IF;
 IF CL_MUL(exponent, LN(ABS(base))) > <logarithm> THEN
-    size := <largest>;
+    size := CL_LARGEST(<1>);
 ELSE
     size := EXPT(ABS(base), exponent);
 END_IF;
@@ -201,7 +215,7 @@ CL_TANH := SEL(x > <0>, m, -m);
         ("angle",),
         """
 CL_WRAP := <-3.141592653589793>;
-IF ABS(x) < <almost> THEN
+IF ABS(x) < CL_LARGEST(<share>) THEN
     angle := x - <6.283185307179586> * CL_FLOOR((x + <3.141592653589793>) / <6.283185307179586>);
     IF (angle >= <-3.141592653589793>) AND (angle < <3.141592653589793>) THEN
         CL_WRAP := angle;
@@ -238,8 +252,26 @@ _BEGIN, _END = "\x02", "\x03"  # mark an exponent until `finished` replaces it
 RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_STANDARD.split()) | frozenset(_FUNCTIONS)
 
 
+_LEAST_REAL, _LARGEST_REAL = 1.1754943508222875e-38, 3.4028234663852886e38
+_FACTOR = 120  # binary places of CL_UP and CL_DOWN
+
+
 def st_number(value: float, precision: Precision) -> str:
-    """Return a number as `69.8`, `1.0E-5` or `1.0E12`, with digits on both sides of the point."""
+    """Return a number as `69.8`, `1.0E-5` or `1.0E12`, with digits on both sides of the point.
+
+    A number beyond the range of REAL is computed, exactly: matiec reads literals of LREAL as if they were
+    REAL, and refuses those that are too large or too small, also as a product of literals.
+    """
+    value = precision.rounded(value)
+    if value == 0 or _LEAST_REAL <= abs(value) <= _LARGEST_REAL:
+        return _literal(value, precision)
+    function, factor, count = ("CL_UP", 2.0**-_FACTOR, 0) if abs(value) > 1 else ("CL_DOWN", 2.0**_FACTOR, 0)
+    while not _LEAST_REAL <= abs(value) <= _LARGEST_REAL:
+        value, count = value * factor, count + 1
+    return f"{function}(" * count + _literal(value, precision) + ")" * count
+
+
+def _literal(value: float, precision: Precision) -> str:
     sign, digits, exponent = Decimal(precision.text(value)).normalize().as_tuple()
     figures, size = "".join(map(str, digits)), len(digits) + int(exponent) - 1
     if -5 < size < 7:
@@ -247,9 +279,20 @@ def st_number(value: float, precision: Precision) -> str:
     return f"{'-' * sign}{figures[0]}.{figures[1:] or '0'}E{size}"
 
 
+def st_literal(value: float, precision: Precision) -> str:
+    """Return a number as a literal for an initial value, where a product is not allowed.
+
+    What is too small for REAL becomes 0, and what is too large its largest number.
+    """
+    if abs(value) < _LEAST_REAL:
+        return "0.0"
+    return _literal(min(max(value, -_LARGEST_REAL), _LARGEST_REAL), precision)
+
+
 def finished(text: str, precision: Precision) -> str:
     """Return a text in a precision: `<0.5>` becomes a number, `real` a type, a whole exponent an integer."""
     text = re.sub(f"{_BEGIN}([0-9.E]+){_END}", lambda m: _exponent(m[1]), text)
+    text = re.sub(rf"{_BEGIN}(?:CL_UP\()+[0-9.E]+\)+{_END}", _exponent("1e300"), text)
     text = text.replace(_BEGIN, "").replace(_END, "")
     if "<" in text:
         for mark, value in _limits(precision).items():
@@ -274,7 +317,7 @@ def _exponent(text: str) -> str:
 def _limits(precision: Precision) -> dict[str, float]:
     return {
         "largest": precision.largest,
-        "almost": precision.largest * (1 - 8 * precision.unit),  # stays below the largest after rounding
+        "share": 1 - 8 * precision.unit,  # of the largest; stays below it after rounding
         "logarithm": math.log(precision.largest) * (1 - 16 * precision.unit),  # of the largest, with a margin
         "whole": 0.5 / precision.unit,  # all larger numbers are whole
     }
@@ -328,6 +371,7 @@ _SPECIAL = {
     "log": "LN(MAX({0}, <1e-30>))",
     "atan2": "CL_ATAN2({0}, {1})",
     "clip": "LIMIT({1}, {0}, {2})",
+    "clip_anyhow": "MIN(MAX({0}, {1}), {2})",  # the standard does not say what LIMIT does then
     "read": "LIMIT({1}, {0}, {2})",
     "wrap": "CL_WRAP({0})",
 }

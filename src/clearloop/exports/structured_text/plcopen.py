@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import clearloop
+from clearloop.exports.guard import OPTIONS
 from clearloop.exports.printer import ascii_name
-from clearloop.exports.structured_text.printing import OPTIONS, pous
+from clearloop.exports.structured_text.printing import pous_of
 from clearloop.exports.structured_text.units import Declaration, Pou, VarSection, harmless_words
 from clearloop.exports.targets import Files, Order, Target
 
 NAMESPACE = "http://www.plcopen.org/xml/tc6_0201"
 XHTML = "http://www.w3.org/1999/xhtml"
 
-# The format requires a time of creation. A constant one makes equal controllers give equal files.
+# The format requires a time of creation. Without --date it is constant: equal controllers, equal files.
 _CREATED = "1970-01-01T00:00:00"
 
 _LISTS: dict[VarSection, tuple[str, dict[str, str]]] = {
@@ -24,11 +25,16 @@ _LISTS: dict[VarSection, tuple[str, dict[str, str]]] = {
 }
 
 
-def plcopen_xml(pous: Sequence[Pou]) -> str:
-    """Return a PLCopen project of these units, named after the last one, which is the function block."""
+def plcopen_xml(pous: Sequence[Pou], created: str = _CREATED) -> str:
+    """Return a PLCopen project of these units, named after the last one, which is the function block.
+
+    Args:
+        pous: The units.
+        created: The time of creation.
+    """
     project = Element("project", {"xmlns": NAMESPACE})
     header = {"companyName": "", "productName": "clearloop", "productVersion": clearloop.__version__}
-    _add(project, "fileHeader", **header, creationDateTime=_CREATED)
+    _add(project, "fileHeader", **header, creationDateTime=created)
     content = _add(project, "contentHeader", name=pous[-1].name)
     coordinates = _add(content, "coordinateInfo")
     for language in ("fbd", "ld", "sfc"):
@@ -92,10 +98,10 @@ class PLCopen(Target):
     """The target `plcopen`: one XML file."""
 
     name, title, endings = "plcopen", "PLCopen XML", (".xml",)
-    single, options = True, OPTIONS
+    single, guards, options = True, True, OPTIONS
     verifier = "clearloop.verification.verdict:run_plcopen"
 
     def write(self, order: Order) -> Files:
         """Return the project."""
-        units = pous(order.controller, order.name, order.precision, order.options)
-        return {f"{ascii_name(order.name)}.xml": plcopen_xml(units)}
+        text = plcopen_xml(pous_of(order), f"{order.date}T00:00:00" if order.date else _CREATED)
+        return {f"{ascii_name(order.name)}.xml": text}

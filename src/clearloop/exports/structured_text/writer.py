@@ -3,40 +3,42 @@
 The body limits the inputs, computes one formula after the other, limits the actions, and stores past values.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from clearloop.controllers.routine import (
+    Act,
+    Correct,
     Fill,
     Input,
     Let,
     Mean,
     Output,
+    Remark,
+    Report,
     Ring,
     Routine,
+    Set,
+    State,
     Statement,
+    Status,
     Store,
     Sum,
     formulas,
     targets,
 )
 from clearloop.errors import ClearloopError
-from clearloop.exports.printer import (
-    STEP,
-    Environment,
-    Names,
-    output_words,
-    plain_name,
-    ring_key,
-)
+from clearloop.exports.printer import STEP, Environment, Names, plain_name, ring_key
 from clearloop.exports.spans import Precision, Span, found
-from clearloop.exports.structured_text.functions import DIALECT, RESERVED, finished, real
+from clearloop.exports.statements import gain_words, output_words
+from clearloop.exports.structured_text.functions import DIALECT, RESERVED, finished, real, st_literal
 from clearloop.exports.structured_text.units import Declaration, Pou, VarSection, folded_lines
 from clearloop.expression import Call, Expression, Variable, fold, variables
 from clearloop.expression.nodes import READ_LIMIT, Operation
 
-_OWN = ("restart", "running", "k", "manual", "was_manual", "acted")  # names that every block may use itself
+_OWN = ("restart", "running", "k")  # names that every block may use itself
 
 
 class Page:
@@ -51,6 +53,7 @@ class Page:
         self.precision = precision
         self.names = Names({*RESERVED, *_OWN}, ignore_case=True)
         self.name = self.names.give("block", _block_name(name))
+        self.indent = ""
         self._declarations: dict[str, Declaration] = {}
         self._lines: list[str] = []
 
@@ -78,22 +81,29 @@ class Page:
         self._declarations[name] = Declaration(section, name, kind, initial, bounds, words)
         return name
 
-    def temporary(self, thing: Hashable, wish: str = "") -> str:
+    def temporary(self, thing: Hashable, wish: str = "", *, flag: bool = False) -> str:
         """Declare a value that is needed in this call only; a thing that has a name keeps it."""
-        return self.declare("VAR_TEMP", self.names.give(thing, wish))
+        return self.declare("VAR_TEMP", self.names.give(thing, wish), type_="BOOL" if flag else "")
 
     def say(self, words: str) -> None:
         """Write a comment before the statements that follow."""
-        self._lines += [*[""][: len(self._lines)], f"(* {words} *)"]
+        begins = not self._lines or self._lines[-1].endswith(" THEN")
+        self._lines += [*([] if begins else [""]), f"{self.indent}(* {words} *)"]
 
     def write(self, *lines: str) -> None:
         """Write statements, which may contain `<0.5>` and `real` (see `finished`)."""
         for line in lines:
-            indent = line[: len(line) - len(line.lstrip())]
+            indent = self.indent + line[: len(line) - len(line.lstrip())]
             self._lines += folded_lines(finished(line.strip(), self.precision), indent)
 
     def loop(self, first: int, last: int, *lines: str, indent: str = "") -> None:
-        """Write a loop over k, which counts downwards where the first value is above the last."""
+        """Write a loop over k, which counts downwards where the first value is above the last.
+
+        A single round is written without a loop, because matiec runs `FOR k := 1 TO 1` zero times.
+        """
+        if first == last:
+            self.write(*[indent + re.sub(r"\bk\b", str(first), line) for line in lines])
+            return
         self.declare("VAR_TEMP", "k", type_="DINT")
         step = " BY -1" if first > last else ""
         self.write(f"{indent}FOR k := {first} TO {last}{step} DO")
@@ -110,46 +120,19 @@ def _block_name(name: str) -> str:
     return name if name[:1].isalpha() else f"controller_{name}"
 
 
-class Note(NamedTuple):
-    """The comment on an input that an option adds, and the lower limit of the input."""
-
-    words: str
-    low: float
-
-
-class Conduct(Protocol):
-    """The way in which an action follows from the value of its formula."""
-
-    def output(self, writer: "Writer", output: Output) -> None:
-        """Write the statements for one action."""
-
-    def end(self, writer: "Writer") -> None:
-        """Write the statements that follow all actions."""
-
-
 class Writer(Page):
     """A function block that is written for a routine.
 
     Args:
-        routine: What the controller does at every step.
+        routine: What the block does at every step: a law, or a guard with a law inside.
         name: The name of the block, as the user gave it.
         precision: Double or single precision.
-        conduct: How actions follow from their formulas.
-        notes: The comments and lower limits of inputs that options add.
-        kept: What rings store where an option changes that.
     """
 
-    def __init__(
-        self,
-        routine: Routine,
-        name: str,
-        precision: Precision,
-        conduct: Conduct,
-        notes: Mapping[Variable, Note],
-        kept: Mapping[Variable, Expression],
-    ) -> None:
+    def __init__(self, routine: Routine, name: str, precision: Precision) -> None:
         super().__init__(name, precision)
-        self.routine, self.conduct, self.notes, self.kept = routine, conduct, notes, kept
+        self.routine, self.law = routine, routine.law
+        self.guarded = self.law is not routine
         self._new: list[Ring] = []
         inputs = [(one, self.names.give(("input", one), plain_name(one.variable))) for one in routine.inputs]
         for output in routine.outputs:
@@ -158,24 +141,61 @@ class Writer(Page):
             )
         for one, given in inputs:
             self._declare_input(one, given)
-            self.names.give(one.variable, f"{given}_now")
-        self.environment = Environment(
-            routine=routine, dialect=DIALECT, precision=precision, names=self.names, ring="{}[{}]"
+            if one in self.law.inputs:
+                self.names.give(one.variable, f"{given}_now")
+        self.inner = Environment(
+            routine=self.law, dialect=DIALECT, precision=precision, names=self.names, ring="{}[{}]"
         )
+        for gain in self.law.gains:
+            words, initial = gain_words(gain), st_literal(gain.value, precision)
+            self.declare("VAR", self.names[gain.variable], words, initial=(initial,))
+        self.environment = self._outer() if self.guarded else self.inner
+
+    def _outer(self) -> Environment:
+        """Return the environment of the guard, which reads inputs as they are given."""
+        environment = Environment(
+            routine=self.routine,
+            dialect=DIALECT,
+            precision=self.precision,
+            names=self.names,
+            ring="{}[{}]",
+            raw=True,
+        )
+        for one in self.routine.inputs:
+            environment.forms[one.variable] = self.names["input", one]
+        for state in self.routine.states:
+            initial = (
+                str(bool(state.start)).upper() if state.flag else st_literal(state.start, self.precision)
+            )
+            name = self.names[state.variable]
+            self.declare("VAR", name, state.words, type_="BOOL" if state.flag else "", initial=(initial,))
+        environment.read_integrals(self.law)
+        for ring in self.law.rings:  # between two calls, the latest value is element 1
+            latest = Variable(ring.name.name, ring.name.part, lag=0)
+            environment.forms[latest] = f"{self.names[ring_key(ring.name)]}[1]"
+        return environment
 
     def block(self, words: list[str]) -> Pou:
         """Write the whole block and return it; `words` are the lines of the comment before it."""
-        if self.routine.rings:
-            self._restart()
+        again = [state for state in self.routine.states if state.restarts]
+        if self.law.rings or again:
+            self._restart(again)
+        if self.guarded:
+            for statement in self.environment.run():
+                self._guard_statement(statement)
+        else:
+            self._law()
+        return self.pou(words)
+
+    def _law(self) -> None:
+        """Write the statements of the law."""
         self._read()
         for statement in self.environment.run():
             if not isinstance(statement, Store):
                 self._begin()
             self._statement(statement)
-        self.conduct.end(self)
-        if self.routine.rings:
+        if self.law.rings:
             self._remember()
-        return self.pou(words)
 
     def text(self, tree: Expression) -> str:
         """Return a formula as Structured Text."""
@@ -183,21 +203,29 @@ class Writer(Page):
 
     def _declare_input(self, one: Input, name: str) -> None:
         spelled = "" if name == plain_name(one.variable) else str(one.variable)
-        note = self.notes[one.variable].words if one.variable in self.notes else ""
-        words = ", ".join(filter(None, (spelled, one.unit, note)))
-        initial = () if one.default is None else (self.number(one.default),)
-        self.declare("VAR_INPUT", name, words, initial=initial)
+        words = ", ".join(filter(None, (spelled, one.unit, one.words)))
+        initial: tuple[str, ...] = ()
+        if one.default is not None:
+            initial = (
+                str(bool(one.default)).upper() if one.flag else st_literal(one.default, self.precision),
+            )
+        self.declare("VAR_INPUT", name, words, type_="BOOL" if one.flag else "", initial=initial)
 
-    def _restart(self) -> None:
+    def _initial(self, value: float, flag: bool) -> str:
+        return str(bool(value)).upper() if flag else st_literal(value, self.precision)
+
+    def _restart(self, states: Sequence[State]) -> None:
         self.declare("VAR_INPUT", "restart", "TRUE: reset the memory, as before the first call", type_="BOOL")
         self.write("IF restart THEN")
-        if self.routine.remembers_the_start:
+        if self.law.remembers_the_start:
             self.declare("VAR", "running", "FALSE: the next call is the first one", type_="BOOL")
             self.write(f"{STEP}running := FALSE;")
-        for ring in self.routine.rings:
+        for ring in self.law.rings:
             past = self.names[ring_key(ring.name)]
             self.declare("VAR", past, "[k]: value k calls ago", bounds=(1, ring.depth))
             self._fill_past(ring, "<0>")
+        for state in states:
+            self.write(f"{STEP}{self.names[state.variable]} := {self._initial(state.start, state.flag)};")
         self.write("END_IF;")
 
     def _fill_past(self, ring: Ring, value: str) -> None:
@@ -209,27 +237,28 @@ class Writer(Page):
 
     def _remember(self) -> None:
         self.say("Store the present values for the next calls.")
-        for ring in self.routine.rings:
+        for ring in self.law.rings:
             past = self.names[ring_key(ring.name)]
             if ring.depth > 2:
                 self.loop(ring.depth, 2, f"{past}[k] := {past}[k - 1];")
             elif ring.depth == 2:
                 self.write(f"{past}[2] := {past}[1];")
-            self.write(f"{past}[1] := {self.text(self.kept.get(ring.name, ring.holds))};")
-        if self.routine.remembers_the_start:
+            self.write(f"{past}[1] := {self.text(ring.holds)};")
+        for statement in self.law.body:
+            if isinstance(statement, Correct):
+                self._correct(statement)
+        if self.law.remembers_the_start:
             self.write("running := TRUE;")
 
     def _read(self) -> None:
         high = self.number(READ_LIMIT)
-        if self.routine.inputs:
+        if self.law.inputs:
             self.say(f"Limit the inputs to +/-{high}, so that no calculation overflows.")
-        for one in self.routine.inputs:
-            low = -READ_LIMIT
-            if one.variable in self.notes:
-                low = self.notes[one.variable].low
-                self.environment.spans[one.variable] = Span(low, self.precision.rounded(READ_LIMIT))
-            given = self.names["input", one]
-            self.write(f"{self.temporary(one.variable)} := LIMIT({self.number(low)}, {given}, {high});")
+        for one in self.law.inputs:
+            if one.low != -READ_LIMIT:
+                self.environment.spans[one.variable] = Span(one.low, self.precision.rounded(READ_LIMIT))
+            given, low = self.names["input", one], self.number(one.low)
+            self.write(f"{self.temporary(one.variable)} := LIMIT({low}, {given}, {high});")
 
     def _statement(self, statement: Statement) -> None:
         match statement:
@@ -244,7 +273,9 @@ class Writer(Page):
             case Mean():
                 self._mean(statement)
             case Output():
-                self.conduct.output(self, statement)
+                self._output(statement)
+            case Correct():
+                pass  # it follows when past values are stored
             case _:
                 raise ClearloopError(
                     "Structured Text cannot express a network: export it to c, javascript or python"
@@ -268,7 +299,7 @@ class Writer(Page):
 
     def _fill(self, statement: Fill) -> None:
         target = self.names[statement.target]
-        self.declare("VAR_TEMP", target, bounds=(1, len(statement.values)))
+        self.declare("VAR", target, bounds=(1, len(statement.values)))  # matiec takes no array in VAR_TEMP
         for number, value in enumerate(statement.values, 1):
             self.write(f"{target}[{number}] := {self.text(value)};")
 
@@ -279,7 +310,7 @@ class Writer(Page):
             for word in ("best", "weight", "weights")
         )
         outputs = self.names.give((statement.target, "outputs"), f"{statement.target.name}_outputs")
-        numbers = tuple(map(self.number, statement.outputs))
+        numbers = tuple(st_literal(value, self.precision) for value in statement.outputs)
         self.declare(
             "VAR CONSTANT", outputs, "outputs of the rules", initial=numbers, bounds=(1, len(numbers))
         )
@@ -300,120 +331,98 @@ class Writer(Page):
         )
         self.write(f"{target} := {target} / {weights};")
 
-
-# How an action follows from the value of its formula.
-
-
-class Limited:
-    """The conduct without options: the action is the value within its limits."""
-
-    def output(self, writer: Writer, output: Output) -> None:
-        """Write the action as the limited value."""
-        action = writer.names[output.action]
+    def _output(self, output: Output) -> None:
+        """Write an action as the value of its formula within the limits."""
+        action = self.environment.forms.get(output.action) or self.names[output.action]
         if output.limits is None:
-            writer.write(f"{action} := {writer.text(output.value)};")
+            self.write(f"{action} := {self.text(output.value)};")
             return
-        wanted = writer.text(output.value)
+        wanted = self.text(output.value)
         if not isinstance(output.value, Variable):
-            value, wanted = (
-                wanted,
-                writer.temporary(("wanted", output.action), f"{output.action.name}_wanted"),
-            )
-            writer.write(f"{wanted} := {value};")
-        writer.write(f"{action} := {_limited(writer, output, wanted)};")
+            name = self.temporary((self.environment.raw, output.action), f"{output.action.name}_wanted")
+            self.write(f"{name} := {wanted};")
+            wanted = name
+        self.write(f"{action} := {self._limited(output, wanted)};")
 
-    def end(self, writer: Writer) -> None:
-        """Write nothing after the actions."""
+    def _limited(self, output: Output, value: str) -> str:
+        """Return the value within the limits of the action, rounded to a level if it takes only some."""
+        assert output.limits is not None  # noqa: S101 - the caller has asked
+        low, high = map(self.number, output.limits)
+        text = f"LIMIT({low}, {value}, {high})"
+        if not output.parts:
+            return text
+        return f"CL_LEVEL({text}, {low}, {high}, {self.number(output.parts)})"
 
+    # The guard. A choice is an IF, because SEL evaluates both sides, and one of them may be NaN.
 
-def _limited(writer: Writer, output: Output, value: str) -> str:
-    """Return the value within the limits of the action, rounded to a level if it takes only some values."""
-    if output.limits is None:
-        return value
-    low, high = map(writer.number, output.limits)
-    text = f"LIMIT({low}, {value}, {high})"
-    if not output.parts:
-        return text
-    return f"CL_LEVEL({text}, {low}, {high}, {writer.number(output.parts)})"
+    def _guard_statement(self, statement: Statement) -> None:
+        match statement:
+            case Let(target=target, value=value):
+                name = self.temporary(target, flag=value.kind == "condition")
+                self._assign(name, value)
+            case Set(target=target, value=value):
+                self._assign(self.names[target], value)
+            case Act():
+                self._act(statement)
+            case Output():
+                self._output(statement)
+            case Correct():
+                self._correct(statement)
+            case Report(target=target, value=value):
+                self.declare("VAR_OUTPUT", self.names[target], statement.words, type_="DINT")
+                self.write(f"{self.names[target]} := {real(self.precision)}_TO_DINT({self.text(value)});")
+            case Status():
+                self._status(statement)
+            case Remark(words=words):
+                self.say(words)
+            case _:
+                raise TypeError(f"a guard has no {type(statement).__name__}")
 
+    def _assign(self, name: str, value: Expression, indent: str = "", word: str = "IF") -> None:
+        if not _is_choice(value):
+            if (text := self.text(value)) != name:
+                self.write(f"{indent}{name} := {text};")
+            return
+        assert isinstance(value, Call)  # noqa: S101 - a choice is a call
+        condition, yes, no = value.arguments
+        self.write(f"{indent}{word} {self.text(condition)} THEN")
+        self._assign(name, yes, indent + STEP)
+        if _is_choice(no):
+            self._assign(name, no, indent, "ELSIF")
+            return
+        if self.text(no) != name:
+            self.write(f"{indent}ELSE", f"{indent}{STEP}{name} := {self.text(no)};")
+        self.write(f"{indent}END_IF;")
 
-@dataclass(frozen=True, kw_only=True)
-class Operated:
-    """The conduct with the options `manual` and `rate-limit`.
+    def _act(self, act: Act) -> None:
+        """Write the law where its condition holds."""
+        self.say("The law, for valid inputs.")
+        outer = self.environment
+        for output, target in zip(self.law.outputs, act.actions, strict=True):
+            name = self.inner.forms[output.action] = self.temporary(target)
+            self.write(f"{name} := <0>;")
+        self.write(f"IF {self.text(act.when)} THEN")
+        self.indent, self.environment = STEP, self.inner
+        self._law()
+        self.indent, self.environment = "", outer
+        if self.law.remembers_the_start:
+            self.write("ELSE", f"{STEP}running := FALSE; (* the next step is like a first one *)")
+        self.write("END_IF;")
+        self.say("What becomes of the action.")
 
-    The statements use that an output keeps its last value until it is assigned.
+    def _correct(self, statement: Correct) -> None:
+        self._assign(f"{self.names[ring_key(statement.ring.name)]}[1]", statement.value)
 
-    Attributes:
-        manual: For each action, the input with its value in manual mode; empty without that option.
-        steps: For each action, its largest change from one call to the next; empty without that option.
-        transfer: The factor by which the offset after manual mode decays from one call to the next.
-    """
-
-    manual: dict[Variable, Variable]
-    steps: dict[Variable, Variable]
-    transfer: Variable
-
-    def output(self, writer: Writer, output: Output) -> None:
-        """Write the action as the limited value, with manual mode and a limited rate of change."""
-        action = writer.names[output.action]
-        chosen = writer.temporary(("chosen", output.action), f"{output.action.name}_chosen")
-        writer.write(f"{chosen} := {_limited(writer, output, writer.text(output.value))};")
-        if self.manual:
-            self._manual_mode(writer, output, chosen)
-        if self.steps:
-            self._rate_limit(writer, output, chosen)
-        writer.write(f"{action} := {chosen};")
-
-    def _manual_mode(self, writer: Writer, output: Output, chosen: str) -> None:
-        """Write a bumpless transfer: after manual mode the action has an offset, which decays."""
-        action, manual = writer.names[output.action], writer.names[self.manual[output.action]]
-        bias = writer.names.give(("bias", output.action), f"{output.action.name}_bias")
-        writer.declare("VAR", bias, "offset after manual mode; it decays")
-        writer.declare("VAR_INPUT", "manual", "TRUE: manual mode", type_="BOOL")
-        writer.declare("VAR", "was_manual", "TRUE: manual mode in the last call", type_="BOOL")
-        writer.say(
-            "Manual mode; after it, automatic control starts from the last action (bumpless transfer)."
-        )
-        writer.write(
-            "IF manual THEN",
-            f"{STEP}{chosen} := {_limited(writer, output, manual)};",
-            "ELSE",
-            f"{STEP}IF was_manual THEN",
-            f"{STEP}{STEP}{bias} := {_sum(writer, output, action, chosen, '-')};",
-            f"{STEP}ELSE",
-            f"{STEP}{STEP}{bias} := {bias} * {writer.names[self.transfer]};",
-            f"{STEP}END_IF;",
-            f"{STEP}{chosen} := {_limited(writer, output, _sum(writer, output, chosen, bias))};",
-            "END_IF;",
-        )
-
-    def _rate_limit(self, writer: Writer, output: Output, chosen: str) -> None:
-        action, step = writer.names[output.action], writer.names[self.steps[output.action]]
-        writer.declare("VAR", "acted", "FALSE: there is no last action yet", type_="BOOL")
-        low, high = (_sum(writer, output, action, step, sign) for sign in "-+")
-        writer.say("Limit the rate of change.")
-        writer.write(
-            f"IF acted AND ({step} > <0>) THEN",
-            f"{STEP}{chosen} := LIMIT({low}, {chosen}, {high});",
-            "END_IF;",
-        )
-
-    def end(self, writer: Writer) -> None:
-        """Write what the next call has to know about this one."""
-        if self.manual:
-            writer.write("was_manual := manual;")
-        if self.steps:
-            writer.write("acted := TRUE;")
+    def _status(self, status: Status) -> None:
+        name = self.declare("VAR_OUTPUT", self.names[status.target], status.words, type_="DINT")
+        self.write(f"{name} := 0;")
+        for number, words, condition in status.bits:
+            self.write(f"IF {self.text(condition)} THEN", f"{STEP}{name} := {name} + {number}; (* {words} *)")
+            self.write("END_IF;")
 
 
-def _sum(writer: Writer, output: Output, left: str, right: str, sign: str = "+") -> str:
-    """Return the sum or difference of two values of the size of an action, guarded against overflow."""
-    size = writer.environment.printer.piece(output.value).span.size
-    if output.limits:
-        size = max(map(abs, output.limits))
-    if 8 * (size + READ_LIMIT * READ_LIMIT) < writer.precision.largest:
-        return f"{left} {sign} {right}"
-    return f"CL_ADD({left}, {right})" if sign == "+" else f"CL_ADD({left}, -{right})"
+def _is_choice(value: Expression) -> bool:
+    return isinstance(value, Call) and value.operation.name == "if"
 
 
 # Deeply nested formulas are split into named parts, because compilers limit the nesting of brackets.
@@ -461,19 +470,27 @@ def _level(operation: Operation, number: int, piece: _Piece) -> int:
 
 
 def split_deep(routine: Routine) -> Routine:
-    """Return the same routine with deeply nested formulas split into named parts."""
+    """Return the same routine with deeply nested formulas of its law split into named parts."""
+    if routine.law is not routine:
+        body = (
+            replace(one, law=split_deep(one.law)) if isinstance(one, Act) else one for one in routine.body
+        )
+        return replace(routine, body=tuple(body))
     names = {v.name for statement in routine.body for tree in formulas(statement) for v in variables(tree)}
     names |= {v.name for statement in routine.body for v in targets(statement)}
     splitter = _Splitter(names)
     rings: dict[Ring, Ring] = {}
-    body = [part for statement in routine.body for part in _statement(statement, splitter, rings)]
-    return replace(routine, body=tuple(body), rings=tuple(rings.get(ring, ring) for ring in routine.rings))
+    parts = [part for statement in routine.body for part in _statement(statement, splitter, rings)]
+    return replace(routine, body=tuple(parts), rings=tuple(rings.get(ring, ring) for ring in routine.rings))
 
 
 def _statement(statement: Statement, splitter: _Splitter, rings: dict[Ring, Ring]) -> Iterator[Statement]:
     match statement:
         case Let() | Output():
             statement = replace(statement, value=splitter.split(statement.value))
+        case Correct(ring=ring):
+            value = splitter.split(statement.value)
+            statement = Correct(rings.get(ring, ring), value)
         case Fill():
             statement = replace(statement, values=tuple(map(splitter.split, statement.values)))
         case Store(ring=ring):

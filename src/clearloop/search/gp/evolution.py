@@ -1,13 +1,13 @@
 """An evolution breeds programs on islands, keeps the best, and moves good ones to the next island."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from clearloop.arrays import Floats
-from clearloop.search.cma import CMA, Descent
+from clearloop.search.cma import Descents
 from clearloop.search.gp.genome import (
     GP,
     Genome,
@@ -167,12 +167,13 @@ class Evolution:
 
     def ask(self) -> list[tuple[int, Genome]]:
         """Breed new programs on every island, and return each with its island."""
-        return [
-            (number, child)
-            for ladder, banned in zip(self.settings.ladders, self.banned, strict=True)
-            for number in ladder
-            for child in self._children(number, banned)
-        ]
+        return [one for brood in self.broods() for one in brood]
+
+    def broods(self) -> Iterator[list[tuple[int, Genome]]]:
+        """Breed new programs on one island after the other, and yield those of each with its number."""
+        for ladder, banned in zip(self.settings.ladders, self.banned, strict=True):
+            for number in ladder:
+                yield [(number, child) for child in self._children(number, banned)]
 
     def promote(
         self, children: Sequence[tuple[int, Genome]], costs: Sequence[float], count: int
@@ -390,31 +391,39 @@ class ConstantRefinement:
         self.best: list[tuple[Genome, float]] = list(zip(genomes, costs, strict=True))
         """the best variant of each program, and its cost"""
         self._runs = [
-            _Run.begin(number, genome, grammar, candidates, spread, settled, rng)
+            _Run.begin(number, genome, grammar, settled)
             for number, genome in enumerate(genomes)
             if grammar.vocabulary.constants(genome)
         ]
-        self._candidates = candidates
+        self._descents = Descents([len(run.places) for run in self._runs], candidates, spread, rng=rng)
         self._asked: list[Genome] = []
 
     def ask(self) -> list[Genome]:
         """Return the candidates of all programs, to be evaluated."""
-        self._asked = [genome for run in self._runs for genome in run.ask()]
+        if not self._runs:
+            return []
+        points = np.clip(self._descents.ask(), -_REACH, _REACH)
+        self._asked = [
+            genome for run, own in zip(self._runs, points, strict=True) for genome in run.candidates(own)
+        ]
         return self._asked
 
     def tell(self, costs: Sequence[float]) -> None:
         """Take the costs of the candidates, in the order of `ask`."""
-        by_run = np.reshape(np.asarray(costs, np.float64), (len(self._runs), self._candidates))
-        for n, (run, told) in enumerate(zip(self._runs, by_run, strict=True)):
-            run.descent.tell(told)
-            best = int(np.argmin(told))
-            if told[best] < self.best[run.number][1]:
-                self.best[run.number] = self._asked[n * self._candidates + best], float(told[best])
+        if not self._runs:
+            return
+        count = self._descents.candidates
+        by_run = np.reshape(np.asarray(costs, np.float64), (len(self._runs), count))
+        self._descents.tell(by_run)
+        best = np.argmin(by_run, axis=1).tolist()
+        for n, (run, k) in enumerate(zip(self._runs, best, strict=True)):
+            if by_run[n, k] < self.best[run.number][1]:
+                self.best[run.number] = self._asked[n * count + k], float(by_run[n, k])
 
 
 @dataclass(frozen=True)
 class _Run:
-    """The descent of one program, whose constants are `values` + `spreads` · point."""
+    """The refinement of one program, whose constants are `values` + `spreads` · point."""
 
     number: int
     genome: Genome
@@ -422,36 +431,21 @@ class _Run:
     followers: dict[int, int]
     values: Floats
     spreads: Floats
-    descent: Descent
 
     @classmethod
-    def begin(
-        cls,
-        number: int,
-        genome: Genome,
-        grammar: Grammar,
-        candidates: int,
-        spread: float,
-        settled: Set[float],
-        rng: np.random.Generator,
-    ) -> "_Run":
+    def begin(cls, number: int, genome: Genome, grammar: Grammar, settled: Set[float]) -> "_Run":
         followers = grammar.followers(genome)
         constants = grammar.vocabulary.constants(genome)
         free = [place not in followers for place in constants]
         places = [place for place, own in zip(constants, free, strict=True) if own]
-        start = np.zeros(len(places))
-        box = np.tile([-_REACH, _REACH], (len(places), 1))
-        settings = CMA(candidates=candidates, spread=spread / (2 * _REACH))
         values = np.array([genome.operand[place] for place in places])
         spreads = grammar.spreads(genome)[free] * [_SETTLED if x in settled else 1.0 for x in values.tolist()]
-        return cls(number, genome, places, followers, values, spreads, Descent(box, start, settings, rng=rng))
+        return cls(number, genome, places, followers, values, spreads)
 
-    def ask(self) -> list[Genome]:
-        points = self.values + self.spreads * self.descent.ask()
+    def candidates(self, points: Floats) -> list[Genome]:
+        """Return the programs with the constants at these points [K, at least as many]."""
+        constants = self.values + self.spreads * points[:, : len(self.places)]
         return [
-            follow(
-                self.genome.with_operands(self.places, [few_digits(value) for value in point]),
-                self.followers,
-            )
-            for point in points.tolist()
+            follow(self.genome.with_operands(self.places, list(map(few_digits, row))), self.followers)
+            for row in constants.tolist()
         ]

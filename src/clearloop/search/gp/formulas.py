@@ -26,8 +26,10 @@ from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE, Operation
 from clearloop.search.gp.genome import Genome, Symbol, Vocabulary, any_of, compose, few_digits
 from clearloop.search.gp.moves import Sums, added, split
 from clearloop.search.gp.parity import ODD, parity
+from clearloop.search.gp.templates import Frame, Template
 
 _CONTROLLER = max(BY_OPCODE) + 1  # the root, whose arguments are the formulas of the outputs
+_TUNED = _CONTROLLER + 1  # a constant of a template, which stays a number
 ADD, SUB, NEG, MUL = (OPERATIONS[name].opcode for name in ("add", "sub", "neg", "mul"))
 _TANH, CLIP, IF, ABS = (OPERATIONS[name].opcode for name in ("tanh", "clip", "if", "abs"))
 _ALWAYS = ("add", "sub", "neg", "mul")  # cancelation writes sums with these
@@ -47,6 +49,7 @@ class Formulas(Sums):
         outputs: NDArray[np.float64],
         *,
         odd: bool = False,
+        template: Template | None = None,
     ) -> None:
         """Choose the functions and variables of formulas.
 
@@ -56,6 +59,7 @@ class Formulas(Sums):
             sizes: [n] usual size of each variable.
             outputs: [A] size that the result of each formula should have.
             odd: Whether only odd functions are allowed: negated variables give the negated result.
+            template: What formulas must look like; programs then hold what fills it.
         """
         self.odd = odd
         chosen = [OPERATIONS[name] for name in functions]
@@ -65,9 +69,13 @@ class Formulas(Sums):
             Symbol(NUMBER, "number", "number", constant=True),
             Symbol(VARIABLE, "variable", "number"),
             *(Symbol(op.opcode, op.name, op.kind, op.kinds, op.weight) for op in known),
-            Symbol(_CONTROLLER, "controller", "controller", ("number",) * len(outputs), weight=0),
+            Symbol(_TUNED, "tuned", "tuned", constant=True),
+            Symbol(_CONTROLLER, "controller", "controller", _kinds(template, len(outputs)), weight=0),
         ])  # fmt: skip
         self.variables, self.sizes, self.outputs = tuple(variables), sizes.tolist(), outputs.tolist()
+        self.frame = (
+            Frame.build(template, self.variables.index, self._usual, self.outputs) if template else None
+        )
         self._comparisons = [op for op in chosen if op.kind == "condition" and "number" in op.kinds]
         self._logic = [op for op in chosen if op.kind == "condition" and "condition" in op.kinds]
         self._numeric = [
@@ -76,7 +84,11 @@ class Formulas(Sums):
         self.optional = tuple(op.name for op in self._numeric if op.opcode not in (ADD, SUB, NEG))
 
     def grow(self, rng: np.random.Generator, depth: int) -> Genome:
-        return compose(_CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
+        if not self.frame:
+            return compose(_CONTROLLER, *(self._sum(rng, size, depth) for size in self.outputs))
+        holes, constants = self.frame.split(self.frame.sizes)
+        filled = [self._sum(rng, size, depth) for size in holes]
+        return compose(_CONTROLLER, *filled, *(self._tuned(rng, size) for size in constants))
 
     def regrow(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         match self.vocabulary.kind(genome, place):
@@ -84,13 +96,15 @@ class Formulas(Sums):
                 return self.grow(rng, 2)
             case "condition":
                 return self._condition(rng, 1)
+            case "tuned":
+                return self._tuned(rng, abs(genome.operand[place]))
         size = usual_size(self.vocabulary.subtree(genome, place), self.sizes)
         return self._number(rng, size, int(rng.integers(0, 3)))
 
     def wrap(self, genome: Genome, place: int, rng: np.random.Generator) -> Genome:
         old = self.vocabulary.subtree(genome, place)
         match self.vocabulary.kind(genome, place):
-            case "controller":
+            case "controller" | "tuned":
                 return old
             case "condition":
                 return self._combined(any_of(self._logic, rng), old, 0, rng) if self._logic else old
@@ -122,7 +136,10 @@ class Formulas(Sums):
         }
 
     def simplify(self, genome: Genome) -> Genome:
-        simple = self.from_expressions([cancel(f, self.variables) for f in self.expressions(genome)])
+        parts = self.fillings(genome)
+        simple = compose(
+            _CONTROLLER, *(self._canceled(one) if one.code != (_TUNED,) else one for one in parts)
+        )
         known = self.vocabulary.symbols.keys() >= set(simple.code)  # min and max may have become clip
         return simple if known else genome
 
@@ -138,18 +155,38 @@ class Formulas(Sums):
 
     def expressions(self, genome: Genome) -> list[Expression]:
         """Return the formula of each output."""
+        return [self._expression(program) for program in self.programs(genome)]
+
+    def fillings(self, genome: Genome) -> list[Genome]:
+        """Return the arguments of the root: the formulas, or what fills a template."""
+        if len(self.outputs) == 1 and not self.frame:
+            return [genome.slice(0, len(genome.code) - 1)]
         slices = list(self.vocabulary.arguments(genome, len(genome.code) - 1))[::-1]
-        return [self._expression(genome.slice(*bounds)) for bounds in slices]
+        return [genome.slice(*bounds) for bounds in slices]
+
+    def programs(self, genome: Genome) -> list[Genome]:
+        """Return the program of each output."""
+        parts = self.fillings(genome)
+        return self.frame.filled([_as_numbers(one) for one in parts]) if self.frame else parts
 
     def from_expressions(self, formulas: Sequence[Expression]) -> Genome:
-        """Return the genome of formulas, one for each output."""
-        programs = [encode(formula, self.variables.index) for formula in formulas]
-        genomes = [Genome(tuple(p.code.tolist()), tuple(p.operand.tolist())) for p in programs]
-        return compose(_CONTROLLER, *genomes)
+        """Return the genome of formulas, one for each output, or for each hole of a template."""
+        return compose(_CONTROLLER, *map(self._genome, formulas))
 
-    def joined(self, formulas: Sequence[Genome]) -> Genome:
-        """Return the controller with these formulas, one for each output."""
-        return compose(_CONTROLLER, *formulas)
+    def joined(self, formulas: Sequence[Genome], constants: Sequence[float] = ()) -> Genome:
+        """Return the controller with these formulas, or with what fills a template."""
+        tuned = (Genome((_TUNED,), (few_digits(value),)) for value in constants)
+        return compose(_CONTROLLER, *formulas, *tuned)
+
+    def _genome(self, formula: Expression) -> Genome:
+        program = encode(formula, self.variables.index)
+        return Genome(tuple(program.code.tolist()), tuple(program.operand.tolist()))
+
+    def _canceled(self, genome: Genome) -> Genome:
+        return self._genome(cancel(self._expression(genome), self.variables))
+
+    def _usual(self, formula: Expression) -> float:
+        return usual_size(self._genome(formula), self.sizes)
 
     def weighted_sum(self, terms: Sequence[tuple[int, float]], constant: float = 0.0) -> Genome:
         """Return the sum of gains times variables, given by their indices, and a constant."""
@@ -255,6 +292,21 @@ class Formulas(Sums):
     def _constant(self, rng: np.random.Generator, size: float) -> Genome:
         """Draw a constant of about this size and either sign."""
         return _number(few_digits(size * math.exp(rng.normal(0.0, 0.7)) * rng.choice([-1.0, 1.0])))
+
+    def _tuned(self, rng: np.random.Generator, size: float) -> Genome:
+        """Draw a constant of a template, of about this size and either sign."""
+        return Genome((_TUNED,), self._constant(rng, max(size, _SMALLEST)).operand)
+
+
+def _kinds(template: Template | None, outputs: int) -> tuple[str, ...]:
+    """Return the kinds of the root's arguments."""
+    if template is None:
+        return ("number",) * outputs
+    return ("number",) * len(template.holes) + ("tuned",) * len(template.constants)
+
+
+def _as_numbers(genome: Genome) -> Genome:
+    return Genome((NUMBER,), genome.operand) if genome.code == (_TUNED,) else genome
 
 
 def _number(value: float) -> Genome:

@@ -3,6 +3,9 @@
 A symmetric plant is controlled by odd functions. The test is by the rules of parity, so it needs no numbers.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 from clearloop.expression import OPERATIONS
 from clearloop.expression.nodes import BY_OPCODE, NUMBER, VARIABLE
 from clearloop.search.gp.genome import Genome
@@ -21,7 +24,8 @@ def parity(genome: Genome) -> int:
     return parities(genome)[-1]
 
 
-def parities(genome: Genome) -> list[int]:
+@lru_cache(maxsize=4096)  # parents are asked again and again
+def parities(genome: Genome) -> Sequence[int]:
     """Return the parity of every subtree, by the gene of its root."""
     found: list[int] = []
     stack: list[int] = []

@@ -1,12 +1,13 @@
-// The studio: one task, one live simulation, four tabs that share it.
+// The studio: one task, one live simulation, five tabs that share it.
 
 import * as api from "./api.js";
 import { choices, put } from "./dom.js";
 import { Frames } from "./frames.js";
 import { Hand } from "./hand.js";
 import { Learn } from "./learn.js";
+import { Log } from "./log.js";
 import { know } from "./marks.js";
-import { complain } from "./notices.js";
+import { complain, trying } from "./notices.js";
 import { Play } from "./play.js";
 import { Runs } from "./runs.js";
 import { Session } from "./session.js";
@@ -31,17 +32,31 @@ class Studio {
     this.state = state;
     know(state.methods.map(({ name }) => name));
     this.panels = {
-      play: new Play(place("play"), this), learn: new Learn(place("learn"), this),
+      play: new Play(place("play"), this), log: new Log(place("log"), this), learn: new Learn(place("learn"), this),
       watch: new Watch(place("watch"), this), runs: new Runs(place("runs"), this),
     };
     this.tabs = new Tabs(this.panels);
     new Shortcuts(this.tabs);
-    choices(tasks, state.tasks.map(({ name }) => ({ value: name, text: name })), state.default_task);
+    this.#list(state.default_task);
     tasks.addEventListener("change", () => this.choose(tasks.value) && this.tabs.start());
     document.addEventListener("visibilitychange", () => this.tabs.panel.hid?.());
     this.choose(tasks.value);
     this.tabs.start();
     requestAnimationFrame((now) => this.#draw(now));
+  }
+
+  #list(wanted) {
+    choices(tasks, this.state.tasks.map(({ name }) => ({ value: name, text: name })), wanted);
+  }
+
+  // Asks for the tasks again, because one has come, or a run has learned models of one.
+  async refresh() {
+    const state = await trying(api.state)();
+    if (!state) return;
+    this.state = state;
+    this.#list(this.task.name);
+    const now = state.tasks.find((one) => one.name === this.task.name);
+    if (JSON.stringify(now) !== JSON.stringify(this.task)) this.choose(this.task.name);
   }
 
   get tab() {

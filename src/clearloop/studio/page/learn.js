@@ -9,7 +9,7 @@ const BUDGETS = ["quick", "standard"];
 const OWN = ""; // the value for a batch that the task makes
 
 const NONE = "There is no recording for this task yet. Drive for some minutes and record it, upload a log (CSV), "
-  + "or let the task make a batch of its own.";
+  + "or let the task make a batch of its own. For a plant of your own, open its log in the tab Log.";
 const PLANTLESS = "There is no log for this task yet, and no plant to record one from. Upload a log (CSV).";
 
 const safe = (file) =>

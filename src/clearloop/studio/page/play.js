@@ -5,7 +5,7 @@ import { announce } from "./notices.js";
 import { plantless } from "./plantless.js";
 import { Recorder } from "./recorder.js";
 import { Speeds } from "./speeds.js";
-import { Stage, reason } from "./stage.js";
+import { Stage, over, reason } from "./stage.js";
 import { Steering } from "./steering.js";
 
 const touched = matchMedia("(pointer: coarse)");
@@ -14,7 +14,7 @@ const START_SPEED = 0.5; // most people need some practice before real time
 const ABOUT = {
   cartpole: "Keep the pole up and the cart on its track. The green strip is where the cart should be.",
   pendulum: "Swing the pendulum up and hold it there.",
-  bars: "Keep each bar at its green mark.",
+  strip: "Keep each line at its green setpoint.",
 };
 
 export class Play {
@@ -55,7 +55,7 @@ export class Play {
     if (!task.playable) return;
     const own = task.states.filter((one) => Number.isFinite(one.setpoint));
     const setpoint = Object.fromEntries(own.map((one) => [one.name, one.setpoint]));
-    session.want({ second: null, first: "hand", sensors: { noise: 0, delay: 0 }, setpoint });
+    session.want({ second: null, first: "hand", sensors: { noise: 0, delay: 0, gain: 1, load: 0 }, setpoint });
     this.restart();
   }
 
@@ -111,12 +111,12 @@ export class Play {
     this.stage.take(frame, side);
     this.recorder.update(frame.recording);
     if (this.#moved) this.#best = Math.max(this.#best, side.up);
-    if (side.failed && !this.#failed) {
+    if (over(side) && !this.#failed) {
       announce(`${reason(this.studio.task, side)} after ${side.up.toFixed(1)} seconds`);
       if (!this.#moved) this.#wait();
     }
-    if (!side.failed && this.#failed) this.#moved = false;
-    this.#failed = side.failed;
+    if (!over(side) && this.#failed) this.#moved = false;
+    this.#failed = over(side);
   }
 
   #wait() {
@@ -142,7 +142,7 @@ export class Play {
   #word(side) {
     if (this.#paused) return "Paused";
     if (this.#waiting) return touched.matches ? "Touch and drag to begin" : "Press ← or → to begin, or drag";
-    return side?.failed ? `${reason(this.studio.task, side)} after ${side.up.toFixed(1)} s` : "";
+    return side && over(side) ? `${reason(this.studio.task, side)} after ${side.up.toFixed(1)} s` : "";
   }
 
   keys = {

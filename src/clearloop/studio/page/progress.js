@@ -4,7 +4,9 @@ import * as api from "./api.js";
 import { button, make, put } from "./dom.js";
 import { FrontChart } from "./front.js";
 import { frontTable } from "./front_table.js";
+import { Handover } from "./handover.js";
 import { announce, complain, trying } from "./notices.js";
+import { PRESENT } from "./watch.js";
 
 const EVERY = 1000; // ms
 const ADVICE = "More data helps: play for some minutes, and push now and then when the plant does not need it.";
@@ -24,9 +26,11 @@ export class Progress {
     this.chart = new FrontChart((entry) => this.#watch(entry));
     this.table = make("div");
     this.next = make("div", { class: "group" });
+    this.handover = new Handover(studio);
+    this.handover.element.hidden = true;
     this.element = make("div", { class: "progress", hidden: true },
       make("div", { class: "heading" }, this.title, this.stop),
-      this.bar, this.line, this.next, this.chart.element, this.table);
+      this.bar, this.line, this.next, this.chart.element, this.table, this.handover.element);
   }
 
   get idle() {
@@ -35,7 +39,7 @@ export class Progress {
 
   #watch(entry) {
     if (entry.controller === null) announce("This controller can be watched when the run has finished");
-    else this.studio.go("watch", { a: `runs/${this.#run}/${entry.controller}` });
+    else this.studio.go("watch", { a: `runs/${this.#run}/${entry.controller}`, ...(this.studio.task.models ? { b: PRESENT } : {}) });
   }
 
   // `insist` starts the run again with --force.
@@ -46,6 +50,7 @@ export class Progress {
     this.#insist = insist;
     this.element.hidden = false;
     this.chart.show([]);
+    this.handover.element.hidden = true;
     this.table.replaceChildren();
     this.#show({ status: "running", share: null, line: "Starting", front: [] });
     this.#look(run);
@@ -68,7 +73,18 @@ export class Progress {
     if (run !== this.#run) return;
     if (now) this.#show(now);
     if (!now || now.status === "running") this.#timer = setTimeout(() => this.#look(run), EVERY);
-    else announce(`Run ${run} ${WORDS[now.status] ?? now.status}`);
+    else {
+      announce(`Run ${run} ${WORDS[now.status] ?? now.status}`);
+      if (now.status === "finished") await this.#offer(run, now);
+    }
+  }
+
+  // A task without a plant has models from now on.
+  async #offer(run, { task, front }) {
+    await this.studio.refresh();
+    if (run !== this.#run || !task || !front.length) return;
+    this.handover.show(run, task, front);
+    this.handover.element.hidden = false;
   }
 
   // The buttons for what one can do next.

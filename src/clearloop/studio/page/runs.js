@@ -3,7 +3,9 @@
 import * as api from "./api.js";
 import { button, counted, make } from "./dom.js";
 import { frontTable } from "./front_table.js";
+import { Handover } from "./handover.js";
 import { trying } from "./notices.js";
+import { PRESENT } from "./watch.js";
 
 const ELSEWHERE = { target: "_blank", rel: "noopener" };
 
@@ -13,6 +15,8 @@ const when = (text) => {
 };
 
 export class Runs {
+  #shown = "";
+
   constructor(place, studio) {
     this.studio = studio;
     this.list = make("div", { class: "runs" });
@@ -21,7 +25,9 @@ export class Runs {
 
   async enter() {
     const runs = await trying(api.runs)();
-    if (!runs) return;
+    if (!runs || JSON.stringify(runs) === this.#shown) return; // what somebody has opened in the list stays open
+    this.#shown = JSON.stringify(runs);
+    this.studio.refresh(); // runs of the shell may have learned models
     if (!runs.length)
       this.list.replaceChildren(make("div", { class: "empty" },
         make("p", {}, "There is no run yet. Record a batch in Play, then learn from it. "
@@ -34,7 +40,8 @@ export class Runs {
     const { name, status, task, headline, report, front } = run;
     const pick = front.find((entry) => entry.pick) ?? front[0];
     const watch = (entry) => {
-      if (this.studio.choose(task)) this.studio.go("watch", { a: `runs/${name}/${entry.controller}` });
+      if (!this.studio.choose(task)) return;
+      this.studio.go("watch", { a: `runs/${name}/${entry.controller}`, ...(this.studio.task.models ? { b: PRESENT } : {}) });
     };
     return make("article", { class: "run", "data-status": status },
       make("div", { class: "heading" }, make("h3", {}, name),
@@ -47,6 +54,8 @@ export class Runs {
         status === "running" ? button("Show its progress", () => this.studio.go("learn", { run: name })) : null),
       front.length ? make("details", {},
         make("summary", {}, counted(front.length, "controller")),
-        frontTable(front, watch)) : null);
+        frontTable(front, watch)) : null,
+      status === "finished" && front.length ? make("details", {}, make("summary", {}, "Export and pack"),
+        new Handover(this.studio).show(name, task, front).element) : null);
   }
 }

@@ -1,4 +1,4 @@
-// The sliders for disturbances: noisy sensors, late sensors, and other setpoints.
+// The sliders for disturbances: noisy and late sensors, actuators that do less or more, and other setpoints.
 
 import { button, make } from "./dom.js";
 import { figure, withUnit } from "./strokes.js";
@@ -46,11 +46,15 @@ export class Sensors {
     const time = (steps) => (task.dt < 1 ? `${Math.round(1000 * steps * task.dt)} ms` : `${steps * task.dt} s`);
     this.noise = new Slider("Sensor noise", { min: 0, max: 1, step: 0.05, value: 0 }, percent, this.changed);
     this.delay = new Slider("Sensor delay", { min: 0, max: MOST_DELAY, step: 1, value: 0 }, time, this.changed);
+    const signed = (value) => `${value < 0 ? "−" : value > 0 ? "+" : ""}${Math.round(Math.abs(50 * value))} %`;
+    this.gain = new Slider("Gain error", { min: -0.5, max: 1, step: 0.05, value: 0 },
+      (value) => `× ${(1 + value).toFixed(2)}`, this.changed);
+    this.load = new Slider("Load", { min: -1, max: 1, step: 0.05, value: 0 }, signed, this.changed);
     const steered = task.states.filter((state) => state.steerable);
     this.#setpoints = new Map(steered.map((state) => [state.name, this.#aim(state)]));
     const reset = button("Reset", () => this.#reset(),
-      { class: "quiet", title: "No noise, no delay, the task's own setpoint" });
-    const sliders = [this.noise, this.delay, ...this.#setpoints.values()];
+      { class: "quiet", title: "No disturbances, the task's own setpoint" });
+    const sliders = [this.noise, this.delay, this.gain, this.load, ...this.#setpoints.values()];
     this.element.replaceChildren(...sliders.map((slider) => slider.element), reset);
   }
 
@@ -62,7 +66,8 @@ export class Sensors {
   }
 
   #reset() {
-    for (const slider of [this.noise, this.delay, ...this.#setpoints.values()]) slider.set(slider.first);
+    for (const slider of [this.noise, this.delay, this.gain, this.load]) slider.set(slider.first);
+    for (const slider of this.#setpoints.values()) slider.set(slider.first);
     this.changed();
   }
 
@@ -73,7 +78,7 @@ export class Sensors {
   }
 
   get sensors() {
-    return { noise: this.noise.value, delay: this.delay.value };
+    return { noise: this.noise.value, delay: this.delay.value, gain: Number((1 + this.gain.value).toFixed(3)), load: this.load.value };
   }
 
   get setpoint() {

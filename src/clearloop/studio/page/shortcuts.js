@@ -40,7 +40,7 @@ export class Shortcuts {
       [make("tr", {}, make("th", { scope: "colgroup", colspan: 2, class: "part" }, name)), ...rows];
     const own = (name) => Object.entries(this.tabs.panels[name].keys).map(([key, [text]]) => row(key, text));
     this.#dialog.replaceChildren(make("h2", { id: "shortcuts-title" }, "Keyboard shortcuts"),
-      make("table", {}, make("tbody", {}, row("1 – 4", "Play, Learn, Watch, Runs"), row("?", "this list"),
+      make("table", {}, make("tbody", {}, row("1 – 5", "Play, Log, Learn, Watch, Runs"), row("?", "this list"),
         ...part("Play", [row("← →", STEERING), ...own("play")]),
         ...part("Watch", own("watch")))),
       button("Close", () => this.#dialog.close(), { class: "main" }));

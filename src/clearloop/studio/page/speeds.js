@@ -8,7 +8,7 @@ export class Speeds {
   constructor(first, changed) {
     this.changed = changed;
     this.buttons = SPEEDS.map(([factor, text]) => button(text, () => this.set(factor),
-      { "aria-label": factor === 1 ? "Real time" : `Slow motion ${text}` }));
+      { "aria-label": factor === 1 ? `${text}, real time` : `Slow motion ${text}` }));
     this.element = make("div", { class: "segments", role: "group", "aria-label": "Speed" }, ...this.buttons);
     this.#mark(first);
   }

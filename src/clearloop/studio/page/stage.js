@@ -1,16 +1,20 @@
 // One side of the simulation: its picture, the time without failure, a message over the picture, and a trace.
+// Without a picture of the plant, it is the strip chart of all signals, which shows both sides.
 
 import { make, put } from "./dom.js";
-import { drawBars } from "./drawing_bars.js";
 import { drawCartpole } from "./drawing_cartpole.js";
 import { drawPendulum } from "./drawing_pendulum.js";
+import { Strip } from "./strip.js";
 import { colours } from "./theme.js";
 import { Trace } from "./trace.js";
 
-const DRAWINGS = { cartpole: drawCartpole, pendulum: drawPendulum, bars: drawBars };
+const DRAWINGS = { cartpole: drawCartpole, pendulum: drawPendulum };
 
-// The reason for a failure, as far as the limits tell.
+export const over = (side) => side.failed || side.succeeded;
+
+// The reason for the end of an episode, as far as the limits tell.
 export const reason = (task, side) => {
+  if (side.succeeded) return "It succeeded";
   const truth = (name) => side.state[task.pose?.[name] ?? name];
   const out = task.states.find(({ name, limits }) =>
     limits && (truth(name) < limits[0] || truth(name) > limits[1]));
@@ -23,6 +27,7 @@ export class Stage {
   #context;
   #size = { width: 0, height: 0 };
   #task = null;
+  #strip = new Strip();
   body = null; // where the pole is, in px: {from: [x, y], to: [x, y]}
 
   constructor({ label, colour = "first" }) {
@@ -51,6 +56,11 @@ export class Stage {
   show(task) {
     this.#task = task;
     this.trace.show(task);
+    this.#strip.show(task);
+    this.charted = task.drawing === "strip";
+    this.element.classList.toggle("strip", this.charted);
+    this.canvas.style.height = this.charted ? `${this.#strip.height}px` : "";
+    this.trace.canvas.hidden = this.charted;
   }
 
   say(text) {
@@ -60,18 +70,23 @@ export class Stage {
 
   // Takes a side as the server sent it.
   take(frame, side) {
-    this.trace.push(frame, side);
+    if (this.charted) this.#strip.push(frame);
+    else this.trace.push(frame, side);
   }
 
   // Draws a side as it is between two frames.
   draw(side, setpoint) {
     const { width, height } = this.#size, palette = colours();
     if (!width) return;
+    this.element.classList.toggle("failed", side?.failed ?? false);
+    if (this.charted) {
+      this.#strip.draw(this.#context, { width, height, colours: palette });
+      return;
+    }
     this.#context.clearRect(0, 0, width, height);
     this.body = DRAWINGS[this.#task.drawing](this.#context,
       { width, height, task: this.#task, side, setpoint, colours: palette, accent: palette[this.colour] });
     this.trace.draw();
     put(this.seconds, (side?.up ?? 0).toFixed(1));
-    this.element.classList.toggle("failed", side?.failed ?? false);
   }
 }

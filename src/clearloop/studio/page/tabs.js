@@ -1,4 +1,4 @@
-// The four tabs. The address names the open one and its contents: #watch?a=published/lqr
+// The five tabs. The address names the open one and its contents: #watch?a=published/lqr
 
 export class Tabs {
   panels;

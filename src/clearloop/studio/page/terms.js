@@ -1,6 +1,7 @@
 // The terms of an action as bars: each bar starts where the one above ended; the last is the applied action.
 
 import { make, put } from "./dom.js";
+import { Margins } from "./margins.js";
 import { figure, withUnit } from "./strokes.js";
 
 const SHRINK = 0.985; // factor of the scale at each frame that needs less room
@@ -70,10 +71,12 @@ export class Terms {
     this.title = make("h3");
     this.formula = make("p", { class: "formula" });
     this.list = make("ol", { class: "terms" });
-    this.element = make("div", { class: `doing ${colour}` }, this.title, this.formula, this.list);
+    this.margins = new Margins();
+    this.element = make("div", { class: `doing ${colour}` }, this.title, this.formula, this.margins.element, this.list);
   }
 
-  show(controller) {
+  show(task, controller) {
+    this.margins.show(task, controller?.id === "hand" ? null : controller?.id);
     this.title.textContent = controller?.title ?? "";
     this.formula.textContent = controller?.formula ?? "";
     this.#arranged = null;

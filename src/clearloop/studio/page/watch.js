@@ -4,9 +4,10 @@ import * as api from "./api.js";
 import { button, choices, counted, make, put } from "./dom.js";
 import { announce, trying } from "./notices.js";
 import { plantless } from "./plantless.js";
+import { Signals } from "./signals.js";
 import { Sensors } from "./sensors.js";
 import { Speeds } from "./speeds.js";
-import { Stage, reason } from "./stage.js";
+import { Stage, over, reason } from "./stage.js";
 import { Steering } from "./steering.js";
 import { Terms } from "./terms.js";
 import { calm } from "./theme.js";
@@ -14,6 +15,8 @@ import { calm } from "./theme.js";
 const PUSH = 0.5; // share of the strongest push
 const THINKING = "Each bar is a term and starts where the one above ended. The last bar is the applied action, after the limits.";
 const YOU = { id: "hand", title: "you, with the arrow keys or a game pad", source: "by hand", formula: "" };
+export const PRESENT = "log/law"; // the log's own controller, which the pick is compared with
+const MAKER = "task/law"; // it may read what no sensor shows, so it has no costs to compare
 const COLOURS = ["first", "second"];
 
 export class Watch {
@@ -39,18 +42,20 @@ export class Watch {
     const pickers = COLOURS.map((colour, i) => make("label", { class: `picker ${colour}` },
       make("span", {}, ["Controller", "Compare with"][i]), this.selects[i]));
     this.sides = COLOURS.map((_, i) => make("div", { class: "side" }, this.stages[i].element));
+    this.signals = new Signals();
+    this.pushes = [-1, 1].map((way) => button("", () => this.push(way * PUSH), { class: "push" }));
     this.doing = make("div", { class: "doings" }, ...this.terms.map((terms) => terms.element));
     this.empty = make("div", { class: "empty", hidden: true },
       make("p", {}, "There is no controller for this task yet."),
       button("Learn one", () => studio.go("learn"), { class: "main" }));
-    this.full = make("div", {}, make("div", { class: "pickers" }, ...pickers),
+    this.comparison = make("p", { class: "comparison", role: "status" });
+    this.full = make("div", {}, make("div", { class: "pickers" }, ...pickers), this.comparison,
       make("div", { class: "sides" }, ...this.sides),
       make("div", { class: "tools" },
-        make("div", { class: "group" },
-          button("Push ◀", () => this.push(-PUSH), { class: "push", title: "Push to the left (←)" }),
-          button("Push ▶", () => this.push(PUSH), { class: "push", title: "Push to the right (→)" })),
+        make("div", { class: "group" }, ...this.pushes),
         make("div", { class: "group" }, this.speeds.element, this.pauses,
           button("Restart", () => this.restart(), { title: "Restart (N)" }))),
+      this.signals.element,
       make("h2", {}, "The action, term by term"), make("p", { class: "hint" }, THINKING), this.doing,
       make("h2", {}, "Disturbances"), this.sensors.element);
     this.plantless = plantless(studio);
@@ -68,7 +73,10 @@ export class Watch {
     if (!this.#controllers.length) return;
     const wanted = a ? [a, b] : this.#chosen;
     this.#chosen = wanted.map((id) => (known(id) ? id : null));
-    this.#chosen[0] ??= (this.#controllers.find((one) => one.pick) ?? this.#controllers[0]).id;
+    const [pick = this.#controllers[0], present] =
+      [(one) => one.pick, (one) => one.id === PRESENT].map((fits) => this.#controllers.find(fits));
+    if (!this.#chosen[0] && present && pick !== present) this.#chosen[1] ??= present.id;
+    this.#chosen[0] ??= pick.id;
     const options = this.#controllers.map(({ id, title, source }) =>
       ({ value: id, text: title, group: source }));
     choices(this.selects[0], [...options, { value: YOU.id, text: YOU.title, group: YOU.source }], this.#chosen[0]);
@@ -92,7 +100,14 @@ export class Watch {
   forget() {
     this.#chosen = [null, null];
     if (!this.studio.task.playable) return;
-    this.sensors.show(this.studio.task);
+    const { task } = this.studio, charted = task.drawing === "strip";
+    this.sensors.show(task);
+    this.signals.show(task);
+    const [down, up] = charted ? [`${task.push} ▼`, `${task.push} ▲`] : ["◀", "▶"];
+    this.pushes.forEach((one, i) => {
+      put(one, `Push ${[down, up][i]}`);
+      one.title = `Push ${charted ? task.push : "the plant"} to the ${i ? "right, upwards (→)" : "left, downwards (←)"}`;
+    });
     this.#clear();
   }
 
@@ -115,12 +130,23 @@ export class Watch {
 
   #drive() {
     const [a, b] = this.#chosen;
-    this.sides[1].hidden = this.terms[1].element.hidden = !b;
+    this.terms[1].element.hidden = !b;
+    this.sides[1].hidden = !b || this.studio.task.drawing === "strip";
     this.#clear();
-    this.#chosen.forEach((id, i) => this.terms[i].show(this.#find(id)));
+    this.#chosen.forEach((id, i) => this.terms[i].show(this.studio.task.name, this.#find(id)));
     this.studio.remember(b ? { a, b } : { a });
     this.#wish();
     this.restart();
+    this.#compare();
+  }
+
+  // Says what both cost from the same starts; drives of a moment may deceive.
+  async #compare() {
+    const [a, b] = this.#chosen, { task } = this.studio;
+    put(this.comparison, "");
+    if (!b || [a, b].some((id) => id === YOU.id || id === MAKER)) return;
+    const found = await api.comparison(task.name, a, b).catch(() => null); // it drives all the same
+    if (found && this.studio.task === task && a === this.#chosen[0] && b === this.#chosen[1]) put(this.comparison, found.words);
   }
 
   #wish() {
@@ -148,6 +174,7 @@ export class Watch {
 
   // A click pushes the pole away from the side of the click.
   #hit(stage, event) {
+    if (stage.charted) return;
     const { from, to } = stage.body ?? {}, x = event.offsetX;
     const middle = from ? (from[0] + to[0]) / 2 : stage.canvas.clientWidth / 2;
     this.push(x < middle ? PUSH : -PUSH);
@@ -155,6 +182,7 @@ export class Watch {
 
   frame(frame) {
     this.sensors.update(frame.setpoint);
+    this.signals.update(frame);
     frame.sides.forEach((side, i) => {
       this.stages[i].take(frame, side);
       this.terms[i].update(side, this.studio.task.actions);
@@ -170,7 +198,7 @@ export class Watch {
       const side = frame?.sides[i], falls = this.#falls[i];
       stage.draw(side, frame?.setpoint);
       put(stage.note, falls ? `failed ${counted(falls, "time")}` : "");
-      stage.say(side?.failed ? reason(this.studio.task, side) : this.#paused ? "Paused" : "");
+      stage.say(side && over(side) ? reason(this.studio.task, side) : this.#paused ? "Paused" : "");
     });
   }
 

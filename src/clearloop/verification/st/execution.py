@@ -1,5 +1,6 @@
 """Execution of Structured Text: expressions and statements become functions of a frame of variables."""
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from clearloop.verification.st.typing import (
     COMPARISON_FUNCTIONS,
     INTEGERS,
     LOGIC_FUNCTIONS,
+    REALS,
     Function,
     Inference,
     TypedVariable,
@@ -275,12 +277,16 @@ class Instance:
         self._inputs = {one.name: one for one in kind.unit.section("VAR_INPUT")}
 
     def step(self, inputs: Mapping[str, Value]) -> None:
-        """Call the block once; an input that is not given keeps its value."""
+        """Call the block once; an input that is not given keeps its value.
+
+        What comes from outside may be NaN or infinite; the block may compare it, but not compute with it.
+        """
         for one in self.kind.unit.section("VAR_TEMP"):
             self.frame[one.name] = initial(one, {})
         for name, value in inputs.items():
             one = self._input(name)
-            self.frame[one.name] = fitting(one.type, one.line)(value)
+            outside = one.type in REALS and not math.isfinite(value)
+            self.frame[one.name] = value if outside else fitting(one.type, one.line)(value)
         for statement in self.kind.body:
             if statement(self.frame):
                 break

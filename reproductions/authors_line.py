@@ -1,0 +1,135 @@
+"""The benchmarks of the paper's authors: mountain car and cart-pole swing-up, learned from random data.
+
+`python -m reproductions.authors_line [--task NAME] [--seeds N …] [--budget NAME]`: `clearloop learn` with its
+default settings; then mountain car beside the optimum, which value iteration finds with the true plant, and
+swing-up by the share of 200 starts from which the pole goes up and stays up. Runs are in
+runs/authors-line, and they go on where they were stopped.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.ndimage import map_coordinates
+
+from clearloop.arrays import Floats
+from clearloop.controllers import Controller, load
+from clearloop.evaluation import evaluate, simulate
+from clearloop.task import Task
+
+FOLDER = Path("runs/authors-line")
+STARTS = 200
+LAST = 100  # steps of 500 in which the pole must stand
+UPRIGHT = 0.8776  # cosine of 0.5 rad
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; the arguments are those of the process unless given."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions.authors_line")
+    parser.add_argument("--task", choices=list(CHECKS), action="append")
+    parser.add_argument("--seeds", nargs="*", type=int, default=list(range(5)))
+    parser.add_argument("--budget", default="standard")
+    asked = parser.parse_args(arguments)
+    for name in asked.task or CHECKS:
+        for seed in asked.seeds:
+            run = FOLDER / f"{name}-{seed}"
+            words = ["learn", name, "--seed", str(seed), "--budget", asked.budget, "--out", str(run)]
+            subprocess.run([sys.executable, "-m", "clearloop", *words, "--resume"], check=True)  # noqa: S603
+            about = json.loads((run / "run.json").read_text(encoding="utf-8"))
+            pick = load(run / "controllers" / f"{about['pick']['controller']}.json")
+            print(f"{name}, seed {seed}: complexity {pick.complexity}, {CHECKS[name](pick)}", flush=True)
+            print(f"    {pick.summary}", flush=True)
+
+
+# Mountain car.
+
+PLACES, SPEEDS = np.linspace(-1.2, 0.6, 181), np.linspace(-0.07, 0.07, 141)
+FORCES = np.linspace(-1.0, 1.0, 5)
+GOAL = 0.45
+
+
+def drive(place: Floats, speed: Floats, force: Floats | float) -> tuple[Floats, Floats]:
+    """Return place and speed of the car after a step; a car at the goal stays."""
+    faster = np.clip(speed + 0.0015 * force - 0.0025 * np.cos(3 * place), -0.07, 0.07)
+    further = np.clip(place + faster, -1.2, 0.6)
+    faster = np.where(further <= -1.2, np.maximum(faster, 0.0), faster)
+    there = place >= GOAL
+    return np.where(there, place, further), np.where(there, 0.0, faster)
+
+
+class ValueIteration:
+    """The optimum of the mountain car on a grid, whose values are interpolated linearly.
+
+    After `steps` sweeps a value is the best return of so many steps. The greedy policy of the last values is
+    run on the true plant, so `penalty` is one that a policy attains.
+    """
+
+    def __init__(self, discount: float, steps: int) -> None:
+        """Sweep the grid once for each step of the horizon."""
+        self.discount, self.steps = discount, steps
+        place, speed = np.meshgrid(PLACES, SPEEDS, indexing="ij")
+        after = [drive(place, speed, force) for force in FORCES]
+        self.values = np.zeros_like(place)
+        for _ in range(steps):
+            self.values = np.max([self._backed(*states) for states in after], axis=0)
+
+    def _backed(self, place: Floats, speed: Floats) -> Floats:
+        """Return the return from the step that led to these states on."""
+        columns = (place - PLACES[0]) / (PLACES[1] - PLACES[0])
+        rows = (speed - SPEEDS[0]) / (SPEEDS[1] - SPEEDS[0])
+        ahead = map_coordinates(self.values, [columns, rows], order=1, mode="nearest")
+        return np.asarray(np.where(place >= GOAL, 0.0, -1.0) + self.discount * ahead)
+
+    def force(self, place: Floats, speed: Floats) -> Floats:
+        """Return the best of the forces."""
+        returns = [self._backed(*drive(place, speed, force)) for force in FORCES]
+        return np.asarray(FORCES[np.argmax(returns, axis=0)])
+
+    def penalty(self, places: Floats) -> float:
+        """Return the mean penalty of the greedy policy from these places, at rest."""
+        return drive_with(self.force, places, self.discount, self.steps)
+
+
+def drive_with(
+    policy: Callable[[Floats, Floats], Floats], places: Floats, discount: float, steps: int
+) -> float:
+    """Return the mean penalty of a policy from these places, at rest."""
+    place, speed, penalty = places, np.zeros_like(places), np.zeros_like(places)
+    for step in range(steps):
+        place, speed = drive(place, speed, np.clip(policy(place, speed), -1.0, 1.0))
+        penalty += discount**step * (place < GOAL)
+    return float(penalty.mean())
+
+
+def _beside_the_optimum(controller: Controller) -> str:
+    task = Task.load("mountaincar")
+    best = ValueIteration(task.discount, task.horizon).penalty(task.scoring_starts()[:, 0])
+    found = evaluate(controller, task).penalty
+    return f"penalty {found:.2f} on the plant, {found / best - 1:+.1%} of the optimum {best:.2f}"
+
+
+# Swing-up.
+
+
+def stays_up(controller: Controller, task: Task, start: Floats) -> bool:
+    """Tell whether the pole stands in all of the last steps, and the cart is on the track."""
+    named = dict(zip(task.unveiled.state_names, start.tolist(), strict=True))
+    states = simulate(controller, task, start=named).states[0, -LAST:]
+    up, rho = (states[:, task.state_names.index(name)] for name in ("up", "rho"))
+    return bool((up > UPRIGHT).all() and (np.abs(rho) <= 2.4).all())
+
+
+def _swung_up(controller: Controller) -> str:
+    task = Task.load("swingup")
+    stood = [stays_up(controller, task, start) for start in task.unveiled.scoring_starts(STARTS)]
+    return f"up and staying up from {sum(stood)} of {STARTS} starts"
+
+
+CHECKS = {"mountaincar": _beside_the_optimum, "swingup": _swung_up}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,290 @@
+"""Samples from a CSV file that changes, and samples that are put together from the nodes of a server."""
+
+import asyncio
+import io
+import math
+import sys
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clearloop.errors import ClearloopError
+from clearloop.runs import feeds
+from clearloop.runs.feeds import Notice, Sample, csv_feed
+from clearloop.task import Task
+from tests.runs.test_shadow import PLAIN, TOML
+
+MINUTES = Task.from_toml(
+    TOML.replace("setpoint = 1.0", 'setpoint = "aim"').replace('total = {', 'other = {}\ntotal = {')
+    + '[data]\ntime = "when"\nflame = "burner"\n[sampling]\ntime_unit = "min"\n'
+)  # fmt: skip
+
+
+def samples_of(folder: Path, text: str, task: Task = PLAIN) -> list[Sample | Notice]:
+    (folder / "log.csv").write_text(text)
+    return list(csv_feed(str(folder / "log.csv"), task, follow=False))
+
+
+def test_times_are_in_seconds_whatever_their_unit(tmp_path: Path) -> None:
+    text = "when,heat,other,burner,aim\n0.5,1,2,3,4\n1.5,5,6,7,8\n"
+    assert samples_of(tmp_path, text, MINUTES) == [
+        Sample(30.0, {"heat": 1, "other": 2, "flame": 3, "heat.setpoint": 4}),
+        Sample(90.0, {"heat": 5, "other": 6, "flame": 7, "heat.setpoint": 8}),
+    ]
+
+
+def test_a_fixed_setpoint_may_be_a_column_all_the_same(tmp_path: Path) -> None:
+    """It is the one that the plant has."""
+    found = samples_of(tmp_path, "heat,flame,heat.setpoint\n1,2,3\n4,5,6\n")
+    assert [one.values for one in found if isinstance(one, Sample)] == [
+        {"heat": 1, "flame": 2, "heat.setpoint": 3}, {"heat": 4, "flame": 5, "heat.setpoint": 6},
+    ]  # fmt: skip
+    assert [one.time for one in found if isinstance(one, Sample)] == [0.0, 0.1]
+
+
+def test_rows_may_be_few_and_lines_empty(tmp_path: Path) -> None:
+    assert len(samples_of(tmp_path, "heat,flame\n1,2\n")) == 1
+    assert len(samples_of(tmp_path, "heat,flame\n\n1,2\n\n3,4\n\n5,6")) == 3
+    with pytest.raises(ClearloopError, match="has no rows"):
+        samples_of(tmp_path, "heat,flame\n\n")
+
+
+def test_an_episode_that_begins_earlier_comes_after_the_last(tmp_path: Path) -> None:
+    text = "time,episode,heat,flame\n0,a,1,1\n0.1,a,1,1\n0,b,1,1\n0.1,b,1,1\n"
+    times = [one.time for one in samples_of(tmp_path, text) if isinstance(one, Sample)]
+    assert times == pytest.approx([0.0, 0.1, 1.1, 1.2])  # ten intervals later
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "-inf", "1e999", "1e30", "-1e307", "", "soon"])
+def test_every_row_must_have_a_time_that_a_clock_can_show(tmp_path: Path, cell: str) -> None:
+    text = f"when,heat,other,burner,aim\n0,1,1,1,1\n{cell},1,1,1,1\n"
+    with pytest.raises(ClearloopError, match=r"log\.csv: row 2 has no time: "):
+        samples_of(tmp_path, text, MINUTES)
+
+
+def test_a_line_must_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "LONGEST_LINE", 20)
+    assert len(samples_of(tmp_path, "heat,flame\n1,2\n3," + "4" * 16 + "\n")) == 2
+    with pytest.raises(ClearloopError, match="a line is longer than 20 bytes"):
+        samples_of(tmp_path, "heat,flame\n1,2\n3," + "4" * 18 + "\n")
+
+
+def test_standard_input_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"heat,flame\n1,2\n3,4\n5,6")))
+    found = list(csv_feed("-", PLAIN, follow=True))
+    assert [one.values["heat"] for one in found if isinstance(one, Sample)] == [1, 3, 5]
+    assert not any(isinstance(one, Notice) for one in found)
+
+
+def test_a_file_that_becomes_shorter_begins_again(tmp_path: Path) -> None:
+    """It is told; while nothing is new, an empty notice says so."""
+    file = tmp_path / "live.csv"
+    file.write_text("heat,flame\n1,2\n3,4\n")
+    feed = csv_feed(str(file), PLAIN, follow=True, wait=0.0)
+    first = list(islice(feed, 3))
+    assert [one.values["heat"] for one in first if isinstance(one, Sample)] == [1, 3]
+    assert first[2] == Notice("")
+    file.write_text("flame,heat\n7,8\n")  # also with its columns in another order
+    second = list(islice(feed, 1))
+    assert second == [Notice(f"{file} begins again")]
+    with file.open("a") as more:
+        more.write("9,10\n")
+    found = list(islice(feed, 2))
+    assert [one.values for one in found if isinstance(one, Sample)] == [
+        {"heat": 8, "flame": 7}, {"heat": 10, "flame": 9},
+    ]  # fmt: skip
+
+
+# Nodes of a server: each change comes alone, with its own time.
+
+
+class Nodes:
+    """A collector for the nodes `heat` and `flame`, of which the second is the trigger."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self.collector = feeds._Collector({"heat": "1", "flame": "2"}, "flame", self.put)
+        self.collector.names = {1: ["heat"], 2: ["flame"]}
+
+    def put(self, thing: Sample | Notice) -> None:
+        assert isinstance(thing, Sample)
+        self.samples.append(thing)
+
+    def change(self, node: int, second: float, value: object, good: bool = True) -> None:
+        change(self.collector, node, second, value, good)
+
+
+def change(collector: Any, node: object, second: float, value: object, good: bool = True) -> None:
+    """Tell a change of a node, as asyncua does."""
+    whole = SimpleNamespace(
+        SourceTimestamp=datetime.fromtimestamp(second, UTC).replace(tzinfo=None), ServerTimestamp=None,
+        StatusCode=SimpleNamespace(is_good=lambda: good),
+    )  # fmt: skip
+    data = SimpleNamespace(monitored_item=SimpleNamespace(Value=whole))
+    collector.datachange_notification(SimpleNamespace(nodeid=node), value, data)
+
+
+def test_a_sample_is_complete_when_every_node_is_as_new_as_the_trigger() -> None:
+    nodes = Nodes()
+    nodes.change(1, 10.0, 5.0)
+    assert nodes.samples == []  # the trigger decides
+    nodes.change(2, 10.0, 7.0)
+    assert nodes.samples == [Sample(10.0, {"heat": 5.0, "flame": 7.0})]
+    nodes.change(2, 11.0, 8.0)
+    assert len(nodes.samples) == 1
+    nodes.change(1, 11.0, 6.0)
+    assert nodes.samples[1:] == [Sample(11.0, {"heat": 6.0, "flame": 8.0})]
+
+
+def test_a_sample_has_the_values_of_its_own_time() -> None:
+    """Heat changes three times before the trigger comes."""
+    nodes = Nodes()
+    for second in range(4):
+        nodes.change(1, 10.0 + second, float(second))
+    nodes.change(2, 12.0, 7.0)
+    assert nodes.samples == [Sample(12.0, {"heat": 2.0, "flame": 7.0})]
+    nodes.change(2, 13.0, 7.5)
+    assert nodes.samples[1:] == [Sample(13.0, {"heat": 3.0, "flame": 7.5})]
+
+
+def test_a_change_that_is_told_twice_counts_once() -> None:
+    nodes = Nodes()
+    nodes.change(1, 10.0, 5.0)
+    for _ in range(2):
+        nodes.change(2, 10.0, 7.0)
+    assert len(nodes.samples) == 1
+    nodes.change(2, 9.0, 7.0)  # and an older one not at all
+    assert len(nodes.samples) == 1
+
+
+def test_a_node_that_does_not_change_is_waited_for_only_so_long() -> None:
+    nodes = Nodes()
+    nodes.change(1, 10.0, 5.0)
+    nodes.change(2, 11.0, 7.0)
+    nodes.collector.settle(1e9)
+    assert nodes.samples == []
+    nodes.collector.settle(0.0)
+    assert nodes.samples == [Sample(11.0, {"heat": 5.0, "flame": 7.0})]
+
+
+def test_before_a_node_had_a_value_there_is_no_sample() -> None:
+    nodes = Nodes()
+    nodes.change(1, 12.0, 5.0)
+    nodes.change(2, 11.0, 7.0)
+    nodes.collector.settle(0.0)
+    assert nodes.samples == []
+
+
+@pytest.mark.parametrize(("value", "good"), [("text", True), (None, True), (5.0, False)])
+def test_what_is_no_number_or_bad_is_missing(value: object, good: bool) -> None:
+    nodes = Nodes()
+    nodes.change(1, 10.0, value, good)
+    nodes.change(2, 10.0, 7.0)
+    (sample,) = nodes.samples
+    assert math.isnan(sample.values["heat"])
+    assert sample.values["flame"] == 7.0
+
+
+# A server that is not there: what a feed asks of it, and when.
+
+
+class Server:
+    """Takes the place of asyncua's client. Heat changes before the trigger, and never again."""
+
+    def __init__(self) -> None:
+        self.nodes = SimpleNamespace(server_state=self)
+        self.period, self.order, self.asked = 0.0, [""], 0
+        self.settings: tuple[int, float] = (0, 0.0)
+        self.left = False
+
+    async def create_subscription(self, period: float, collector: Any) -> "Server":
+        self.period, self.collector = period, collector
+        return self
+
+    def get_node(self, text: str) -> Any:
+        return SimpleNamespace(nodeid=text, read_value=self.read_value)
+
+    async def read_value(self) -> float:
+        return 1.0
+
+    async def _subscribe(self, nodes: list[Any], *, mfilter: Any, queuesize: int, **more: float) -> None:
+        assert "Timestamp" in mfilter.Trigger.name  # a value that stays is a sample, too
+        self.order = [node.nodeid for node in nodes]
+        self.settings = queuesize, more["sampling_interval"]
+        for second, node in enumerate(nodes):
+            change(self.collector, node.nodeid, 10.0 + second, 5.0 + second)
+
+    async def check_connection(self) -> None:
+        self.asked += 1
+
+    async def disconnect(self) -> None:
+        self.left = True
+
+
+def listen(
+    monkeypatch: pytest.MonkeyPatch, nodes: dict[str, str], dt: float, rounds: int
+) -> tuple[Server, list[Any]]:
+    """What a feed asked of a server, and what it got, in so many rounds."""
+    server = Server()
+
+    async def connect(_: feeds.Access) -> Server:
+        return server
+
+    async def go_on() -> None:
+        left = rounds
+        async for _ in feed._listen():
+            left -= 1
+            if left < 0:
+                feed._stopped.set()
+
+    monkeypatch.setattr(feeds, "connect", connect)
+    feed = feeds.OpcuaFeed(feeds.Access(url="opc.tcp://nowhere"), nodes, dt)
+    asyncio.run(go_on())
+    return server, list(feed._queue.queue)
+
+
+@pytest.mark.parametrize(("dt", "period"), [(0.001, 20.0), (0.03, 30.0)])
+def test_a_server_publishes_once_in_a_step_within_reason(
+    monkeypatch: pytest.MonkeyPatch, dt: float, period: float
+) -> None:
+    server, _ = listen(monkeypatch, {"heat": "h"}, dt, 1)
+    assert server.period == period
+    assert server.settings == (feeds.OpcuaFeed.QUEUE, 0.0)
+    assert server.asked > 0
+    assert server.left
+
+
+@pytest.mark.parametrize("nodes", [{"trigger": "t", "heat": "h"}, {"heat": "h", "trigger": "t"}])
+def test_the_trigger_is_the_last_node(monkeypatch: pytest.MonkeyPatch, nodes: dict[str, str]) -> None:
+    """So that the others have their values when it comes. Heat stays, and is not waited for any longer."""
+    server, found = listen(monkeypatch, nodes, 0.01, 3)
+    assert server.order == ["h", "t"]
+    assert found == [Sample(11.0, {"heat": 5.0})]
+
+
+def test_without_a_trigger_the_first_node_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, _ = listen(monkeypatch, {"heat": "h", "flame": "f"}, 0.01, 0)
+    assert server.order == ["f", "h"]
+
+
+@pytest.mark.parametrize("form", ["PEM", "DER"])
+def test_the_application_is_named_by_its_certificate(tmp_path: Path, form: str) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    day = datetime(2026, 11, 19, tzinfo=UTC)
+    plain = x509.CertificateBuilder(name, name, key.public_key(), 1, day, day)
+    named = plain.add_extension(
+        x509.SubjectAlternativeName([x509.UniformResourceIdentifier("urn:me")]), critical=False
+    )
+    file = tmp_path / "c"
+    for builder, uri in ((plain, None), (named, "urn:me")):
+        signed = builder.sign(key, hashes.SHA256())
+        file.write_bytes(signed.public_bytes(getattr(serialization.Encoding, form)))
+        assert feeds._application_uri(file) == uri

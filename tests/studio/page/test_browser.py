@@ -29,7 +29,7 @@ def status(tab: Tab) -> str | None:
     return tab.page.locator(".progress").get_attribute("data-status")
 
 
-def test_from_the_first_move_to_a_controller_that_balances(make_tab: Opener, tmp_path: Path) -> None:
+def test_ten_seconds_of_play_are_a_log_to_learn_from(make_tab: Opener, tmp_path: Path) -> None:
     tab = make_tab()
     page = tab.page
     page.get_by_role("button", name="Real time").first.click()
@@ -49,6 +49,15 @@ def test_from_the_first_move_to_a_controller_that_balances(make_tab: Opener, tmp
     assert tab.opened() == ["learn"]
     played = page.input_value("#batch")
     assert played == tab.frame["recording"]["saved"]
+    learn(tab, "quick", "lqr")
+    tab.until(lambda: status(tab) not in (None, "running"))
+    assert status(tab) == "finished", page.locator(".progress").inner_text()
+
+
+def test_from_a_log_to_a_controller_that_balances(make_tab: Opener, tmp_path: Path) -> None:
+    tab = make_tab("#learn")
+    page = tab.page
+    bring(tab, tmp_path, transitions=2000)
     learn(tab, "quick", "lqr")
     tab.until(lambda: status(tab) not in (None, "running"))
     assert status(tab) == "finished", page.locator(".progress").inner_text()
@@ -73,8 +82,15 @@ def test_from_the_first_move_to_a_controller_that_balances(make_tab: Opener, tmp
     with page.expect_popup() as popup:
         page.get_by_role("link", name="Open the report").first.click()
     popup.value.locator("h1").wait_for()
-    # Whether it has the margins that are asked for depends on what was played.
-    assert popup.value.locator("h1").inner_text().startswith(("The best robust controller", "None of 1 "))
+    assert popup.value.locator("h1").inner_text().startswith("The best robust controller")
+
+
+def bring(tab: Tab, folder: Path, *, transitions: int) -> None:
+    """Choose a log of random forces as what to learn from."""
+    log = folder / "made here.csv"
+    make_batch(Task.load("cartpole"), rng=np.random.default_rng(1), size=transitions).save(log)
+    tab.page.set_input_files("#learn input[type=file]", log)
+    tab.until(lambda: tab.page.input_value("#batch") == "made-here")
 
 
 def push_paused(tab: Tab) -> float:
@@ -91,10 +107,7 @@ def push_paused(tab: Tab) -> float:
 
 def test_a_log_can_be_brought_and_a_run_stopped(make_tab: Opener, tmp_path: Path) -> None:
     tab = make_tab("#learn")
-    log = tmp_path / "made here.csv"
-    make_batch(Task.load("cartpole"), rng=np.random.default_rng(1), size=1000).save(log)
-    tab.page.set_input_files("#learn input[type=file]", log)
-    tab.until(lambda: tab.page.input_value("#batch") == "made-here")
+    bring(tab, tmp_path, transitions=1000)
     learn(tab, "quick", "gprl")
     tab.until(lambda: status(tab) == "running")
     tab.page.get_by_role("button", name="Stop", exact=True).click()

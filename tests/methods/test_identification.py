@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from clearloop.data import Batch
+from clearloop.methods.identification import damped_step
 from clearloop.methods.linear_model import LinearModel, identify
 from clearloop.methods.plant_answers import Answer, find_answers
 from clearloop.plants.exploration import make_batch
@@ -155,6 +156,13 @@ def test_a_constant_external_state_is_left_out_and_a_moving_one_is_an_input() ->
         model = identify(task, batch)
         assert model.slopes[0, 0, 1] == pytest.approx(0.2 if moves else 0.0, abs=1e-6)
         assert model.constant[0] == pytest.approx(0.0 if moves else 0.6, abs=1e-6)
+
+
+def test_columns_that_are_the_same_share_a_step() -> None:
+    """Such as an external state that is constant in each episode, and its lag."""
+    one = np.array([[1e5], [2e5], [-1e5]])
+    step = damped_step(np.hstack([one, one]), -3 * one[:, 0], 0.0)
+    assert step == pytest.approx([1.5, 1.5])
 
 
 def test_a_weak_effect_is_found_over_all_lags_together() -> None:

@@ -38,6 +38,7 @@ BLOCK = 200  # rows of a block
 ROUNDS = 12  # of Gauss and Newton's method
 ENOUGH = 1e-5  # a round that lowers the cost by a smaller share is the last
 TINY = 1e-9  # share of usual sizes below which differences are rounding
+SAME = 1e-9  # added to the diagonal of the normal equations, where columns have length 1
 EXACT = 1e-10  # share of an output's variance: what leaves less is as good as exact
 QUIET = 1e-6  # share of an output's spread: errors that are smaller are no noise
 NEARER = 0.9  # another number of lags of actions must reduce the errors of free runs to this share
@@ -367,6 +368,22 @@ class _Estimate(NamedTuple):
     """[n, P, F] derivatives of the errors by all that is free"""
 
 
+def damped_step(slopes: Floats, errors: Floats, damping: float) -> Floats:
+    """Return the step of Gauss and Newton towards smaller errors, with Levenberg's damping.
+
+    Columns may be the same: an external state that is constant in each episode, and its lag. They share the step.
+
+    Args:
+        slopes: [n, F] derivatives of the errors by what is free.
+        errors: [n].
+        damping: What is added to the diagonal, as a share of it.
+    """
+    size = np.sqrt(np.sum(slopes**2, axis=0)) + 1e-12
+    columns = slopes / size
+    normal = columns.T @ columns + (damping + SAME) * np.eye(len(size))
+    return np.asarray(-np.linalg.solve(normal, columns.T @ errors) / size)
+
+
 class _Prediction:
     """The prediction errors of the whole equation over blocks of rows, and their derivatives."""
 
@@ -496,9 +513,8 @@ class _Prediction:
         cost, damping = float(np.sum((found.errors * weight) ** 2)), 1e-6
         for _ in range(ROUNDS):
             flat = (found.slopes * weight[:, None]).reshape(-1, found.slopes.shape[2])
-            normal, push = flat.T @ flat, flat.T @ (found.errors * weight).ravel()
             for _ in range(6):
-                step = -np.linalg.solve(normal + np.diag(damping * np.diag(normal) + 1e-12), push)
+                step = damped_step(flat, (found.errors * weight).ravel(), damping)
                 gains, moving = self._moved(found, step)
                 new = self._cost(gains, moving, weight)
                 if new < cost:

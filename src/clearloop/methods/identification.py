@@ -371,7 +371,8 @@ class _Estimate(NamedTuple):
 def damped_step(slopes: Floats, errors: Floats, damping: float) -> Floats:
     """Return the step of Gauss and Newton towards smaller errors, with Levenberg's damping.
 
-    Columns may be the same: an external state that is constant in each episode, and its lag. They share the step.
+    Columns may be the same, such as an external state that is constant in each episode, and its lag: they
+    share the step.
 
     Args:
         slopes: [n, F] derivatives of the errors by what is free.

@@ -24,6 +24,7 @@ depend on each other or on the place, as they do if the plant is not linear.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -184,7 +185,8 @@ def _fit(lagged: "_Lagged", errors: Floats, *, kept: int, plain: bool) -> tuple[
     best: _Prediction | None = None
     for lags in range(1, lagged.most + 1):
         fit, *others = [_Prediction(lagged, errors, one) for one in table.choose(lags, plain=plain)]
-        fit = min((one for one in others if one.stray < NEARER * fit.stray), key=_stray_of, default=fit)
+        nearer = [one for one in others if one.stray < NEARER * fit.stray]
+        fit = min(nearer, key=attrgetter("stray"), default=fit)
         if best is not None:
             share = ABOUT if lags <= kept else BEYOND
             if fit.price >= best.price or fit.stray > share * best.stray:
@@ -291,8 +293,8 @@ class _Table:
                 found = [self._delays(k, lags, moving, width, plain) for k in range(self.lagged.p)]
                 price = sum(one[0] for one in found)
                 options.append((price, _Orders(lags, moving, np.array([one[1] for one in found]), width)))
-            tried.append(min(options, key=_first))
-        return [orders for _, orders in sorted(tried, key=_first)][: 1 if self.lagged.p > 2 else None]
+            tried.append(min(options, key=itemgetter(0)))
+        return [orders for _, orders in sorted(tried, key=itemgetter(0))][: 1 if self.lagged.p > 2 else None]
 
     def _delays(
         self, output: int, lags: int, moving: bool, width: int, plain: bool
@@ -371,13 +373,8 @@ class _Estimate(NamedTuple):
 def damped_step(slopes: Floats, errors: Floats, damping: float) -> Floats:
     """Return the step of Gauss and Newton towards smaller errors, with Levenberg's damping.
 
-    Columns may be the same, such as an external state that is constant in each episode, and its lag: they
-    share the step.
-
-    Args:
-        slopes: [n, F] derivatives of the errors by what is free.
-        errors: [n].
-        damping: What is added to the diagonal, as a share of it.
+    `slopes` [n, F] are derivatives of the errors [n] by what is free. Columns may be the same, such as an
+    external state that is constant in each episode, and its lag: they share the step.
     """
     size = np.sqrt(np.sum(slopes**2, axis=0)) + 1e-12
     columns = slopes / size
@@ -400,7 +397,8 @@ class _Prediction:
         self.linear = int(self.free.sum())
         """how many numbers there are besides M"""
         self._cut()
-        self.found = self._solve()
+        found = self._start()
+        self.found = self._descend(found) if orders.moving else found
         """the numbers with the least prediction errors"""
         self.stray = self._stray(self.found.gains)
         """how far free runs stray from the log, in spreads of the outputs"""
@@ -426,10 +424,6 @@ class _Prediction:
         self.mask = np.zeros(self.index.shape, np.bool_)
         for b, part in enumerate(blocks):
             self.index[b, : len(part)], self.mask[b, : len(part)] = part, True
-
-    def _solve(self) -> _Estimate:
-        found = self._start()
-        return self._descend(found) if self.orders.moving else found
 
     @property
     def price(self) -> float:
@@ -604,11 +598,3 @@ def _forgets(moving: Floats) -> bool:
     companion = np.eye(lags * p, k=-p)
     companion[:p] = -np.concatenate(list(moving), axis=1)
     return bool(np.abs(np.linalg.eigvals(companion)).max() < 0.999)
-
-
-def _stray_of(fit: _Prediction) -> float:
-    return fit.stray
-
-
-def _first(pair: tuple[float, _Orders]) -> float:
-    return pair[0]

@@ -7,6 +7,7 @@ import asyncio
 import csv
 import io
 import math
+import os
 import sys
 import time
 from collections import deque
@@ -68,26 +69,28 @@ def csv_feed(path: str, task: Task, *, follow: bool, wait: float = _WAIT) -> Fee
     Raises:
         ClearloopError: The file cannot be read, or lacks a column.
     """
+    if path == "-":
+        yield from _rows(sys.stdin.buffer, path, task, follow=False, wait=wait)
+        return
+    while True:
+        with _opened(path) as file:
+            yield from _rows(file, path, task, follow=follow, wait=wait)
+        if not follow:
+            return
+        yield Notice(f"{path} begins again")
+
+
+def _opened(path: str) -> BinaryIO:
     try:
-        file = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115 - closed below
+        return Path(path).open("rb")
     except (OSError, ValueError) as error:
         raise ClearloopError(
             f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
-    try:
-        while True:
-            yield from _rows(file, path, task, follow=follow and path != "-", wait=wait)
-            if not follow or path == "-":
-                return
-            yield Notice(f"{path} begins again")
-            file.seek(0)
-    finally:
-        if path != "-":
-            file.close()
 
 
 def _rows(file: BinaryIO, path: str, task: Task, *, follow: bool, wait: float) -> Feed:
-    """Yield the rows of a file until it ends, or is shorter than before."""
+    """Yield the rows of a file until it ends, or if it is followed, until it begins again."""
     table: _Table | None = None
     head: list[str] = []
     number = 0
@@ -126,11 +129,19 @@ def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[
         elif not piece and not follow:
             return
         elif not piece:
-            with suppress(OSError):
-                if Path(path).stat().st_size < file.tell():
-                    return
+            if _begins_again(file, path):
+                return
             yield Notice()
             time.sleep(wait)
+
+
+def _begins_again(file: BinaryIO, path: str) -> bool:
+    """Tell whether a file has become shorter, or whether another one has its name by now."""
+    try:
+        there = Path(path).stat()
+    except OSError:  # it has been renamed, and the next one is not there yet
+        return False
+    return there.st_size < file.tell() or not os.path.samestat(there, os.fstat(file.fileno()))
 
 
 class _Table:
@@ -201,13 +212,17 @@ class _Table:
             return math.nan
 
     def _seconds(self, cell: str) -> float:
-        """Return a time; NaN if the cell has none, or one that no clock shows."""
+        """Return a time; NaN if the cell has none, or one that no clock shows.
+
+        A date without a zone is in UTC, as in a log (`data/cells.py`).
+        """
         if abs(found := self._number(cell) * self._unit) < _LATEST:
             return found
         try:
-            return datetime.fromisoformat(cell.strip()).timestamp()
+            date = datetime.fromisoformat(cell.strip())
         except ValueError:
             return math.nan
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 # OPC UA.
@@ -354,9 +369,10 @@ class OpcuaFeed:
                 yield
                 for _ in range(5):
                     await asyncio.sleep(min(self._dt, 0.2))
-                    if self._write is not None:
-                        await _write_value(client, *self._write)
-                        self._write = None
+                    if (write := self._write) is not None:
+                        await _write_value(client, *write)
+                        if self._write is write:  # or a later value has come meanwhile
+                            self._write = None
                     collector.settle(2 * period / 1000)
                 await client.check_connection()
                 await client.nodes.server_state.read_value()
@@ -444,7 +460,8 @@ async def _write_value(client: "Client", node: str, value: float) -> None:
 
     place = client.get_node(node)
     kind = await place.read_data_type_as_variant_type()
-    await place.write_value(ua.DataValue(ua.Variant(value, kind)))
+    is_real = kind in (ua.VariantType.Float, ua.VariantType.Double)
+    await place.write_value(ua.DataValue(ua.Variant(value if is_real else round(value), kind)))
 
 
 class _Collector:

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -28,7 +28,7 @@ from clearloop.errors import ClearloopError
 from clearloop.exports import DOUBLE, lower
 from clearloop.exports.guard import routine_of
 from clearloop.exports.safety import safe_actions
-from clearloop.expression import variables
+from clearloop.expression import Expression, variables
 from clearloop.expression.nodes import READ_LIMIT
 from clearloop.files import check_ends, read_json, whole_file
 from clearloop.plants.plant import task_window
@@ -234,6 +234,25 @@ def needed_states(controller: Controller, task: Task) -> set[str]:
     return found - {*task.derived}
 
 
+def computable(task: Task, given: Set[str]) -> dict[str, Expression]:
+    """Return the formulas of the derived states that follow from what is given.
+
+    A server need not have a node for a state that the controller does not read.
+
+    Args:
+        task: The task.
+        given: The states that every sample has.
+    """
+    known, found = {*given, *task.action_names}, {}
+    for name, formula in task.derived.items():
+        known.add(name)  # it may read its own past
+        if {variable.name for variable in variables(formula)} <= known:
+            found[name] = formula
+        elif name not in given:
+            known.remove(name)
+    return found
+
+
 class Shadow:
     """The controller beside the plant.
 
@@ -304,8 +323,7 @@ class Shadow:
     def _begin_again(self) -> None:
         """Forget the past, because the next sample does not follow the last one."""
         self._twin.begin_again()
-        before = self.task.past_actions
-        self._derivation = Derivation(self.task.derived, self.task.action_names, before)
+        self._derivation: Derivation | None = None
 
     def take(self, sample: Sample) -> bool:
         """Take a sample, and say what the controller would have done.
@@ -345,6 +363,9 @@ class Shadow:
         applied = {name: _plausible(sample.values.get(name, math.nan)) for name in task.action_names}
         self.shown, reasons = self._twin.step(states, aims)
         if not reasons:
+            if self._derivation is None:
+                formulas = computable(task, states.keys())
+                self._derivation = Derivation(formulas, task.action_names, task.past_actions)
             states = self._derivation.complete(states, aims)
             known = {
                 name: applied[name] if math.isfinite(applied[name]) else self.shown[name] for name in applied
@@ -498,9 +519,9 @@ class Shadow:
             sample = Sample(float(row["time"]), {})
             self._count(sample, {name: reason for name, _, reason in parts}, row["outside"] == "1")
             latest.append(row)
+        given = [name for name in self._columns[1 : -len(FLAGS)] if any(row[name] for row in latest)]
         for row in latest:
-            values = {name: _number(row[name]) for name in self._columns[1 : -len(FLAGS)]}
-            self._step(Sample(float(row["time"]), values))
+            self._step(Sample(float(row["time"]), {name: _number(row[name]) for name in given}))
         for row in _rows_of(self._checks, ["time", "kept"]):
             self._judge(float(row["time"]), row["kept"] == "1")
         self.resumed = self.counts.samples

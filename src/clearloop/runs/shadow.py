@@ -11,6 +11,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +31,7 @@ from clearloop.exports.guard import routine_of
 from clearloop.exports.safety import safe_actions
 from clearloop.expression import Expression, variables
 from clearloop.expression.nodes import READ_LIMIT
-from clearloop.files import check_ends, read_json, whole_file
+from clearloop.files import check_ends, held, read_json, whole_file
 from clearloop.plants.plant import task_window
 from clearloop.runs.feeds import Sample
 from clearloop.surrogate import Surrogate
@@ -264,7 +265,8 @@ class Shadow:
         promise: What the model of a run promises, if there is one.
 
     Raises:
-        ClearloopError: The folder holds the file of another controller or task, or cannot be written.
+        ClearloopError: The folder holds the file of another controller or task, another process writes it, or
+            it cannot be written.
     """
 
     def __init__(
@@ -303,22 +305,24 @@ class Shadow:
         ]
         self._begin_again()
         self.file, self._checks = folder / "shadow.csv", folder / "promise.csv"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._claim()
-            self._resume()
-            self._out = self._opened(self.file, self._columns)
-            self._out_checks = self._opened(self._checks, ["time", "kept"])
-        except OSError as error:
-            raise ClearloopError(f"{error.filename or folder}: {error.strerror or error}") from error
+        with ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(held(folder))
+                self._claim()
+                self._resume()
+                self._out = opened.enter_context(self._opened(self.file, self._columns))
+                self._out_checks = opened.enter_context(self._opened(self._checks, ["time", "kept"]))
+            except OSError as error:
+                raise ClearloopError(f"{error.filename or folder}: {error.strerror or error}") from error
+            self._files = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.settle()
-        self._out.close()
-        self._out_checks.close()
+        with self._files:
+            self.settle()
 
     def _begin_again(self) -> None:
         """Forget the past, because the next sample does not follow the last one."""

@@ -161,7 +161,7 @@ def test_the_structured_text_does_the_same(name: str) -> None:
 
 
 def test_an_inner_loop_that_only_damps_holds_no_integral_of_the_outer_one(tmp_path: Path) -> None:
-    """More of the outer loop means neither more nor less of the action then, in exports as in plain Python."""
+    """More of the outer loop means neither more nor less of the action then, in every form of it."""
     output = {"outer": PI, "inner": {"input": "flow", "kp": 0.0, "kd": 0.8}}
     table = {"clearloop": 1, "kind": "pid", "outputs": {"pump": output}}
     one = from_json(json.dumps(table)).for_task(TASK)

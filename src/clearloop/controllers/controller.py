@@ -502,9 +502,7 @@ class Controller(Shown, Table):
             "dt": self.dt or task.dt,
             "derived": needed_formulas(task, self._reads(task)),
             "follows": {
-                name: aim
-                for name, aim in task.setpoints.items()
-                if isinstance(aim, str) and name not in self.setpoint
+                name: column for name, column in task.logged_setpoints.items() if name not in self.setpoint
             },
         }
         return self.model_copy(update=changes)

@@ -117,8 +117,7 @@ class Problem:
     @property
     def moving_setpoints(self) -> tuple[Variable, ...]:
         """The setpoints that a controller may read because they move: columns of the log, not numbers."""
-        setpoints = self.task.setpoints.items()
-        return tuple(Variable(name, "setpoint") for name, aim in setpoints if isinstance(aim, str))
+        return tuple(Variable(name, "setpoint") for name in self.task.logged_setpoints)
 
     @property
     def starts(self) -> Floats:

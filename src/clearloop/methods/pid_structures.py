@@ -270,7 +270,7 @@ class Ground:
 
     def _aims(self, state: str) -> bool:
         """Tell whether the state has a setpoint that moves."""
-        return isinstance(self.problem.task.setpoints.get(state), str)
+        return state in self.problem.task.logged_setpoints
 
     def _ends(self, by: str) -> tuple[float, ...]:
         """Return the points of a schedule; for a plant that is symmetric they are so, too."""
@@ -304,8 +304,7 @@ class Ground:
         """Return the standard deviation and the mean of a variable in the log."""
         task, batch = self.problem.task, self.problem.batch
         if variable.part == "setpoint" and batch.setpoints is not None:
-            moving = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
-            values = batch.setpoints[:, moving.index(variable.name)]
+            values = batch.setpoints[:, [*task.logged_setpoints].index(variable.name)]
         else:
             values = batch.states[:, task.state_names.index(variable.name)]
         return float(np.std(values)) or 1.0, 0.0 if task.symmetric else float(np.mean(values))

@@ -157,8 +157,8 @@ class _Table:
         columns = task.columns
         wanted = dict(zip(task.state_names, columns.states, strict=True))
         wanted |= dict(zip(task.action_names, columns.actions, strict=True))
-        logged = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
-        wanted |= {f"{name}.setpoint": col for name, col in zip(logged, columns.setpoints, strict=True)}
+        aims = zip(task.logged_setpoints, columns.setpoints, strict=True)
+        wanted |= {f"{name}.setpoint": column for name, column in aims}
         for name in task.setpoints:
             if f"{name}.setpoint" not in wanted and f"{name}.setpoint" in names:
                 wanted[f"{name}.setpoint"] = f"{name}.setpoint"

@@ -294,7 +294,6 @@ class Shadow:
         self._recent: deque[bool] = deque(maxlen=RECENT)
         self._block: list[Row] = []
         self._twin = Block(controller)
-        self._follow = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
         self._columns = [
             "time",
             *task.state_names,
@@ -362,7 +361,9 @@ class Shadow:
         fixed = {name: aim for name, aim in task.setpoints.items() if isinstance(aim, float)}
         given = {name: sample.values.get(f"{name}.setpoint", math.nan) for name in task.setpoints}
         aims = {**fixed, **self.controller.setpoint}
-        aims |= {name: aim for name, aim in given.items() if math.isfinite(aim) or name in self._follow}
+        aims |= {
+            name: aim for name, aim in given.items() if math.isfinite(aim) or name in task.logged_setpoints
+        }
         states = {name: sample.values[name] for name in task.state_names if name in sample.values}
         applied = {name: _plausible(sample.values.get(name, math.nan)) for name in task.action_names}
         self.shown, reasons = self._twin.step(states, aims)
@@ -415,7 +416,7 @@ class Shadow:
             return
         states = [self.seen[name] for name in self.task.state_names]
         actions = [self.seen[name] for name in self.task.action_names]
-        aims = [self.seen[f"{name}.setpoint"] for name in self._follow]
+        aims = [self.seen[f"{name}.setpoint"] for name in self.task.logged_setpoints]
         if reasons or not all(map(math.isfinite, (*states, *actions, *aims))):
             self.settle()
             return

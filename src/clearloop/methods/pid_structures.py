@@ -346,8 +346,7 @@ class StructureSearch:
     def advance(self) -> None:
         """Run one generation of a descent; begin the next one where it is done."""
         if not self.descents or self.descents[-1].generation >= self.rounds:
-            start, bounds = self.structures[len(self.descents)].box
-            self.descents.append(Descent(bounds, start, CMA(candidates=CANDIDATES), rng=self._rng))
+            self._begin(self.structures[len(self.descents)])
         structure, descent = self.structures[len(self.descents) - 1], self.descents[-1]
         coarse = descent.generation < self._coarse
         if descent.generation == self._coarse:
@@ -358,6 +357,12 @@ class StructureSearch:
             asked[0] = descent.best_position  # the table's own numbers
             descent.asked[0] = descent.mean
         descent.tell(self._costs(structure, asked, coarse=coarse))
+
+    def _begin(self, structure: Structure) -> Descent:
+        """Begin the descent of the next structure."""
+        start, bounds = structure.box
+        self.descents.append(Descent(bounds, start, CMA(candidates=CANDIDATES), rng=self._rng))
+        return self.descents[-1]
 
     def _costs(self, structure: Structure, vectors: Floats, *, coarse: bool) -> Floats:
         problem = self.problem
@@ -380,6 +385,4 @@ class StructureSearch:
         """Go on from the state of an earlier search."""
         self.descents = []
         for structure, part in zip(self.structures, state["descents"], strict=False):
-            start, bounds = structure.box
-            self.descents.append(Descent(bounds, start, CMA(candidates=CANDIDATES), rng=self._rng))
-            self.descents[-1].restore(part)
+            self._begin(structure).restore(part)

@@ -152,7 +152,7 @@ class Problem:
         if isinstance(starts, Focus):
             penalties = starts.penalties(self.costs(policies, starts=starts, members=members))
         elif self.value is not None:
-            return np.asarray(self.costs(policies, starts=starts).mean(axis=1))
+            penalties = np.asarray(self.costs(policies, starts=starts).mean(axis=1))
         else:
             penalties = -self._returns(policies, starts, members, history).mean(axis=(0, 2), dtype=np.float64)
         if self.demands is not None:

@@ -114,7 +114,9 @@ def test_a_file_that_is_replaced_begins_again(tmp_path: Path) -> None:
     file.write_text("heat,flame\n5,6\n7,8\n9,10\n11,12\n")  # and is longer at once
     found = list(islice(feed, 5))
     assert found[0] == Notice(f"{file} begins again")
-    assert [one.values["heat"] for one in found if isinstance(one, Sample)] == [5, 7, 9, 11]
+    samples = [one for one in found if isinstance(one, Sample)]
+    assert [one.values["heat"] for one in samples] == [5, 7, 9, 11]
+    assert [one.time for one in samples] == pytest.approx([0.2, 0.3, 0.4, 0.5])  # after those of the old one
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system has no time zone of a process")

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -70,11 +70,12 @@ def csv_feed(path: str, task: Task, *, follow: bool, wait: float = _WAIT) -> Fee
         ClearloopError: The file cannot be read, or lacks a column.
     """
     if path == "-":
-        yield from _rows(sys.stdin.buffer, path, task, follow=False, wait=wait)
+        yield from _rows(sys.stdin.buffer, path, task, 0, follow=False, wait=wait)
         return
+    count = 0
     while True:
         with _opened(path) as file:
-            yield from _rows(file, path, task, follow=follow, wait=wait)
+            count = yield from _rows(file, path, task, count, follow=follow, wait=wait)
         if not follow:
             return
         yield Notice(f"{path} begins again")
@@ -89,11 +90,16 @@ def _opened(path: str) -> BinaryIO:
         ) from error
 
 
-def _rows(file: BinaryIO, path: str, task: Task, *, follow: bool, wait: float) -> Feed:
-    """Yield the rows of a file until it ends, or if it is followed, until it begins again."""
+def _rows(
+    file: BinaryIO, path: str, task: Task, number: int, *, follow: bool, wait: float
+) -> Generator[Sample | Notice, None, int]:
+    """Yield the rows of a file until it ends, or if it is followed, until it begins again.
+
+    `number` is that of its first row, which tells the time where no column does. That of the next row is
+    returned.
+    """
     table: _Table | None = None
     head: list[str] = []
-    number = 0
     for line in _lines(file, path, follow=follow, wait=wait):
         if isinstance(line, Notice):
             yield line
@@ -111,7 +117,8 @@ def _rows(file: BinaryIO, path: str, task: Task, *, follow: bool, wait: float) -
         if sum(bool(one.strip()) for one in head) < 2:
             raise ClearloopError(f"{path}: has no rows")
         table = _Table(path, task, head)
-        yield from (table.sample(late, row) for row, late in enumerate(table.rows(head)))
+        yield from (table.sample(late, row) for row, late in enumerate(table.rows(head), number))
+    return number
 
 
 def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[str | Notice]:

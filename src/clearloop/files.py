@@ -16,6 +16,7 @@ from zlib import crc32
 
 from clearloop.errors import ClearloopError
 
+LOCK = ".lock"  # the file that a process holds while a folder is its own
 LARGEST_JSON = 64 * 1024 * 1024  # bytes of a file that we wrote ourselves
 _LONGEST_NAME = 60
 
@@ -74,6 +75,31 @@ def _lock(file: BinaryIO) -> None:
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         flock(file, LOCK_EX | LOCK_NB)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Lock a folder, because two processes would write the same files.
+
+    Args:
+        folder: The folder, which exists.
+
+    Raises:
+        ClearloopError: Another process holds the lock.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise ClearloopError(
+            f"{folder}: another process is at work there: wait for it, or stop it"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def file_bytes(content: str | bytes) -> bytes:

@@ -89,3 +89,13 @@ def test_what_is_no_parquet_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "log.parquet").write_bytes(content)
     with pytest.raises(ClearloopError, match=r"log.parquet: is damaged, or is not a parquet file"):
         read(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize("kind", [0x19, 0x1C])
+def test_lists_and_structures_within_each_other_are_one_line(tmp_path: Path, kind: int) -> None:
+    """Thousands of them, each a byte long, would be more than Python's stack holds."""
+    table = bytes([0x49]) + bytes([kind]) * 5_000 + b"\0"
+    path = tmp_path / "log.parquet"
+    path.write_bytes(b"PAR1" + table + len(table).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(ClearloopError, match="the table at its end is damaged"):
+        claims(path)

@@ -16,6 +16,7 @@ import pytest
 
 from clearloop.controllers import Controller, from_json, to_json
 from clearloop.controllers.routine import Routine
+from clearloop.errors import ClearloopError
 from clearloop.exports import PRECISIONS, export, lower
 from clearloop.exports.guard import MODES, STATUS, routine_of
 from clearloop.exports.lowering import with_named_gains
@@ -82,6 +83,20 @@ def test_c_does_what_the_guard_in_python_does(kind: str, precision: str, modes: 
     tried = guarded(kind, precision, modes)
     check(tried, run_c(tried, tmp_path))
     assert np.concatenate([case.expectation.compared for case in tried]).mean() > 0.1
+
+
+def test_a_sensor_may_stand_still_as_long_as_a_block_can_count() -> None:
+    """A longer time was cut to what it counts, and the law stopped too early."""
+    law = {
+        "clearloop": 1,
+        "kind": "equation",
+        "outputs": {"u": "-2*x"},
+        "limits": {"u": [-1, 1]},
+        "dt": 0.001,
+    }
+    routine_of(from_json(json.dumps(law | {"checks": {"x": {"frozen": 999.0}}})), guard=True)
+    with pytest.raises(ClearloopError, match=r"checks\.x\.frozen: 3600 s are 3,600,000 steps"):
+        routine_of(from_json(json.dumps(law | {"checks": {"x": {"frozen": 3600.0}}})), guard=True)
 
 
 def test_a_controller_file_keeps_what_a_guard_needs() -> None:

@@ -22,6 +22,7 @@ from clearloop.kernels.layout import Job
 from clearloop.plants.cosimulation import CoSimulation
 from clearloop.plants.plant import lower_plant
 from clearloop.task import Task
+from clearloop.verification import verify
 from clearloop.verification.supervision import Supervisor, expect_guarded
 from clearloop.verification.vectors import Episode, Expectation
 from tests.exports.batch import Actions, Case, run_c, run_javascript, run_python
@@ -157,6 +158,16 @@ def test_the_structured_text_does_the_same(name: str) -> None:
     steps = case.episodes[0][:1500]
     found = [block.step({given[v]: value for v, value in step.items()})["pump"] for step in steps]
     assert np.abs(np.array(found) - case.expectation.actions[: len(steps), 0]).max() < 1e-12
+
+
+def test_an_inner_loop_that_only_damps_holds_no_integral_of_the_outer_one(tmp_path: Path) -> None:
+    """More of the outer loop means neither more nor less of the action then, in every form of it."""
+    output = {"outer": PI, "inner": {"input": "flow", "kp": 0.0, "kd": 0.8}}
+    table = {"clearloop": 1, "kind": "pid", "outputs": {"pump": output}}
+    one = from_json(json.dumps(table)).for_task(TASK)
+    verdict = verify(one, to="python", folder=tmp_path, rng=np.random.default_rng(0))
+    assert verdict.equal
+    assert verdict.vectors > 500
 
 
 # By hand and back: an operator takes over now and then, with actions that may be beyond the limits.

@@ -1,6 +1,8 @@
 """`--stay`: the distance from the log as a part of the penalty that is searched and judged."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,6 +100,26 @@ def test_the_dial_turns_from_the_penalty_to_the_log() -> None:
     far = departure(law(GOOD), staying.logged)
     assert far is not None
     assert half == pytest.approx(0.5 * alone[1] + 0.5 * staying.scale * far, rel=1e-4)
+
+
+def test_so_does_it_where_penalties_come_from_the_log_alone() -> None:
+    value: Any = SimpleNamespace(cost=1, penalties=lambda _, starts: np.full((1, len(starts)), 7.0))
+    asked = Problem(
+        make_task(2),
+        BATCH,
+        MODEL,
+        budget=10**9,
+        rng=np.random.default_rng(0),
+        starts=64,
+        value=value,
+        stay=0.5,
+    )
+    policies = encode([law(GOOD)], asked.task, history=asked.history, dtype=np.float32)
+    assert asked.staying is not None
+    far = departure(law(GOOD), asked.staying.logged)
+    assert far is not None
+    wanted = 0.5 * 7.0 + 0.5 * asked.staying.scale * far
+    assert asked.penalties(policies, starts=64)[0] == pytest.approx(wanted, rel=1e-4)
 
 
 def test_the_front_is_chosen_by_the_blend_and_promises_the_penalty() -> None:

@@ -170,9 +170,8 @@ def test_a_computed_sum_in_the_task_is_the_integral_of_the_present_pid(folder: P
     verdict, present = _present(task, batch, None)
     assert "A PI law explains" in verdict
     assert present is not None
-    (action, _), gains = present
-    assert action == "u"
-    assert gains[:2] == pytest.approx((0.4, 6.0), rel=0.02)
+    assert (present.action, present.state) == ("u", "y")
+    assert present.gains[:2] == pytest.approx((0.4, 6.0), rel=0.02)
 
 
 def test_loops_that_hold_the_plant_together_are_not_tuned_one_by_one() -> None:

@@ -4,6 +4,8 @@ import asyncio
 import io
 import math
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -11,6 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from asyncua import ua
+from asyncua.ua import ua_binary
 
 from clearloop.errors import ClearloopError
 from clearloop.runs import feeds
@@ -97,6 +101,39 @@ def test_a_file_that_becomes_shorter_begins_again(tmp_path: Path) -> None:
     assert [one.values for one in found if isinstance(one, Sample)] == [
         {"heat": 8, "flame": 7}, {"heat": 10, "flame": 9},
     ]  # fmt: skip
+
+
+def test_a_file_that_is_replaced_begins_again(tmp_path: Path) -> None:
+    """As loggers do it every night: the old file gets another name, and a new one its name."""
+    file = tmp_path / "live.csv"
+    file.write_text("heat,flame\n1,2\n3,4\n")
+    feed = csv_feed(str(file), PLAIN, follow=True, wait=0.0)
+    assert list(islice(feed, 3))[2] == Notice("")
+    file.rename(tmp_path / "yesterday.csv")
+    assert next(feed) == Notice("")  # the new one is not there yet
+    file.write_text("heat,flame\n5,6\n7,8\n9,10\n11,12\n")  # and is longer at once
+    found = list(islice(feed, 5))
+    assert found[0] == Notice(f"{file} begins again")
+    samples = [one for one in found if isinstance(one, Sample)]
+    assert [one.values["heat"] for one in samples] == [5, 7, 9, 11]
+    assert [one.time for one in samples] == pytest.approx([0.2, 0.3, 0.4, 0.5])  # after those of the old one
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system has no time zone of a process")
+def test_a_date_without_a_zone_is_utc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is in logs, wherever the machine stands."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        cells = ("2026-11-19T08:00:00", "2026-11-19T08:00:00.1Z", "2026-11-19T13:30:00.2+05:30")
+        rows = "".join(f"{cell},1,2,3,4\n" for cell in cells)
+        found = samples_of(tmp_path, f"when,heat,other,burner,aim\n{rows}", MINUTES)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    first = datetime(2026, 11, 19, 8, tzinfo=UTC).timestamp()
+    times = [one.time - first for one in found if isinstance(one, Sample)]
+    assert times == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
 
 
 # Nodes of a server: each change comes alone, with its own time.
@@ -288,3 +325,67 @@ def test_the_application_is_named_by_its_certificate(tmp_path: Path, form: str) 
         signed = builder.sign(key, hashes.SHA256())
         file.write_bytes(signed.public_bytes(getattr(serialization.Encoding, form)))
         assert feeds._application_uri(file) == uri
+
+
+# What is written to a server.
+
+
+class Written:
+    """Takes the place of a client with one node, which is slow to take values."""
+
+    def __init__(self, kind: ua.VariantType, meanwhile: Callable[[float], None] = lambda _: None) -> None:
+        self._kind, self._meanwhile = kind, meanwhile
+        self.values: list[float] = []
+
+    def get_node(self, text: str) -> Any:  # noqa: ARG002
+        return self
+
+    async def read_data_type_as_variant_type(self) -> ua.VariantType:
+        return self._kind
+
+    async def write_value(self, content: ua.DataValue) -> None:
+        assert content.Value is not None
+        ua_binary.to_binary(ua.Variant, content.Value)  # as it goes over the line
+        self.values.append(content.Value.Value)
+        self._meanwhile(content.Value.Value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"), [("Double", 2.6), ("Float", 2.6), ("Int16", 3), ("UInt32", 3), ("Byte", 3)]
+)
+def test_a_node_of_whole_numbers_gets_the_nearest_one(kind: str, wanted: float) -> None:
+    client = Written(ua.VariantType[kind])
+    asyncio.run(feeds._write_value(client, "u", 2.6))  # type: ignore[arg-type]
+    assert client.values == [wanted]
+
+
+def test_a_value_that_comes_while_another_is_written_is_written_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def meanwhile(value: float) -> None:
+        if value == 1.0:
+            feed.write("u", 2.0)
+
+    class Slow(Server, Written):
+        def __init__(self) -> None:
+            Server.__init__(self)
+            Written.__init__(self, ua.VariantType.Double, meanwhile)
+
+        def get_node(self, text: str) -> Any:
+            return self if text == "u" else Server.get_node(self, text)
+
+    server = Slow()
+
+    async def connect(_: feeds.Access) -> Slow:
+        return server
+
+    async def go_on() -> None:
+        async for _ in feed._listen():
+            if server.asked:
+                feed._stopped.set()
+
+    monkeypatch.setattr(feeds, "connect", connect)
+    feed = feeds.OpcuaFeed(feeds.Access(url="opc.tcp://nowhere"), {"heat": "h"}, 0.001)
+    feed.write("u", 1.0)
+    asyncio.run(go_on())
+    assert server.values == [1.0, 2.0]

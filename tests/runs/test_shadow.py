@@ -268,6 +268,17 @@ def test_a_folder_of_another_controller_is_left_alone(tmp_path: Path) -> None:
         Shadow(LAW, TASK, tmp_path)
 
 
+def test_a_folder_has_one_shadow_at_a_time(tmp_path: Path) -> None:
+    """Two would mix their rows in one file."""
+    with (
+        Shadow(LAW, TASK, tmp_path),
+        pytest.raises(ClearloopError, match="another process is at work there"),
+    ):
+        Shadow(LAW, TASK, tmp_path)
+    with Shadow(LAW, TASK, tmp_path) as beside:
+        assert beside.counts.samples == 0
+
+
 def test_nodes_are_checked() -> None:
     needed = needed_states(LAW, TASK)
     assert needed == {"heat"}

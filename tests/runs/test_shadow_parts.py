@@ -137,6 +137,23 @@ def test_what_is_derived_needs_what_it_is_derived_from() -> None:
     assert needed_states(Equation(outputs={"flame": "flame[t-1]"}), task) == set()
 
 
+def test_a_state_that_nobody_reads_need_not_be_given(tmp_path: Path) -> None:
+    """Nor what follows from it; also after a restart."""
+    derived = 'wind = {}\nblown = { formula = "clip(blown[t-1] + wind, -5, 5)" }\ntotal = {'
+    task = Task.from_toml(TOML.replace("total = {", derived))
+    law = Equation(outputs={"flame": "-2*heat - 0.1*total"}).for_task(task)
+    assert needed_states(law, task) == {"heat"}
+    shown = []
+    for rows in ((0, 1, 2), (3, 4)):
+        with Shadow(law, task, tmp_path) as beside:
+            for row in rows:
+                beside.take(sample(row))
+                shown.append(beside.shown["flame"])
+                assert math.isnan(beside.seen["blown"])
+    totals = np.cumsum([row - 0.5 for row in range(5)])
+    assert shown == pytest.approx([-2 * (row - 0.5) - 0.1 * total for row, total in enumerate(totals)])
+
+
 # Samples.
 
 

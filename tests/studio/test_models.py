@@ -1,5 +1,6 @@
 """A task without a plant is driven on the models of a run, beside the controller that made the log."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -151,3 +152,28 @@ def test_a_run_that_ends_makes_its_task_playable(tmp_path: Path) -> None:
     assert stage.models is not None
     assert catalog.stage("oven") is stage
     assert stage.source == str(file)
+
+
+def test_models_are_read_beside_the_sessions_that_keep_time(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request reads a run in the thread in which all sessions are stepped."""
+    asked = []
+
+    def on_models(catalog: Catalog, stage: Stage) -> Stage:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        asked.append(stage.task.name)
+        return known(catalog, stage)
+
+    known = Catalog._on_models
+    monkeypatch.setattr(Catalog, "_on_models", on_models)
+    oven = {"task": "oven", "controller": "log/law", "a": "log/law", "b": "log/law"}
+    for address in ("/api/controllers", "/api/margins", "/api/comparison"):
+        assert client.get(address, params=oven).status_code == 200
+    assert client.post("/api/batches", params=oven | {"name": "b"}, content=b"x").status_code == 400
+    assert client.post("/api/learn", json={"task": "oven", "batch": "none"}).status_code == 404
+    own = {"origin": ORIGIN, "host": f"127.0.0.1:{PORT}"}
+    with client.websocket_connect("/live?task=oven", headers=own) as socket:
+        assert "t" in socket.receive_json()
+    assert asked == ["oven"] * 6

@@ -2,12 +2,19 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clearloop.cli.model import find_batch
-from clearloop.cli.options import Json, TaskOfRun, find_task, print_json
+from clearloop.cli.options import (
+    Json,
+    TaskOfRun,
+    controller_file,
+    find_task,
+    load_controller,
+    print_json,
+)
 from clearloop.cli.terminal import echo, print_table, say
 from clearloop.errors import ClearloopError
 from clearloop.numbers import percent
@@ -90,17 +97,15 @@ def tune_command(
         raise ClearloopError("tune: a log is missing: give --data FILE, or --run DIR for the log of a run")
     given = None
     if controller is not None:
-        from clearloop.cli.options import controller_file, load_controller
-
         given = load_controller(controller_file(controller, run), the_task)
-    limits = Limits(
-        ms=1.6 if ms is None else ms,
-        only=("kp", "ti", "td", "tf")
-        if only is None
-        else tuple(one.strip().lower() for one in only.split(",")),
-        most_change=most_change,
-        time_constant=time_constant,
-    )
+    names = None if only is None else tuple(name.strip().lower() for name in only.split(","))
+    asked: dict[str, Any] = {
+        "ms": ms,
+        "only": names,
+        "most_change": most_change,
+        "time_constant": time_constant,
+    }
+    limits = Limits(**{name: value for name, value in asked.items() if value is not None})
     found = tune(
         the_task,
         find_batch(the_task, files, 0),
@@ -192,11 +197,7 @@ def vendor_lines(vendor: str, gains: "Gains", dt: float) -> list[str]:
             "Siemens PID_Compact, Retain.CtrlParams:",
             f"    Gain {kp:.5g}, Ti {ti:.5g} s, Td {td:.5g} s, TdFiltRatio {ratio:.4g} (Tf/Td)",
             f"    PWeighting {b:.4g}, DWeighting 0 (derivative of the measurement), Cycle {dt:g} s",
-            *(
-                ["    Gain must be positive: set Config.InvertControl, and Gain to its size"]
-                if kp < 0
-                else []
-            ),
+            *["    Gain must be positive: set Config.InvertControl, and Gain to its size"] * (kp < 0),
         ]
     if vendor == "codesys":
         lines = [

@@ -375,8 +375,8 @@ class Controller(Shown, Table):
 
     def _with_output(self, action: str, output: Any) -> Self:
         """Return the same controller with another entry for one action."""
-        changed = {**getattr(self, self.chosen_in), action: output}
-        return self.model_copy(update={self.chosen_in: changed})
+        outputs = {**getattr(self, self.chosen_in), action: output}
+        return self.model_copy(update={self.chosen_in: outputs})
 
     def beside(self, file: str | Path) -> Self:  # noqa: ARG002
         """Return the same controller, which finds the files that it refers to from the folder of `file`."""
@@ -470,6 +470,10 @@ class Controller(Shown, Table):
         """Return the range of an action that has limits."""
         return Range(*self.limits[name], self.steps.get(name))
 
+    def check_of(self, variable: Variable) -> Check:
+        """Return what a guard takes for a valid value of an input; a setpoint need only be a number."""
+        return self.checks.get(variable.name, Check()) if variable.part == "value" else Check()
+
     def for_task(self, task: Task) -> Self:
         """Return the same controller with what its file leaves to the task: limits, units, setpoints, dt.
 
@@ -498,9 +502,7 @@ class Controller(Shown, Table):
             "dt": self.dt or task.dt,
             "derived": needed_formulas(task, self._reads(task)),
             "follows": {
-                name: aim
-                for name, aim in task.setpoints.items()
-                if isinstance(aim, str) and name not in self.setpoint
+                name: column for name, column in task.logged_setpoints.items() if name not in self.setpoint
             },
         }
         return self.model_copy(update=changes)
@@ -531,11 +533,8 @@ class Controller(Shown, Table):
     def _check(self, task: Task) -> None:
         names = (*task.state_names, *task.action_names)
         check_names(self.chosen_in, self.actions, "an action", task.action_names)
-        check_names("limits", self.limits, "an action", task.action_names)
-        check_names("steps", self.steps, "an action", task.action_names)
-        check_names("rates", self.rates, "an action", task.action_names)
-        check_names("starts", self.starts, "an action", task.action_names)
-        check_names("safe", self.safe, "an action", task.action_names)
+        for table in ("limits", "steps", "rates", "starts", "safe"):
+            check_names(table, getattr(self, table), "an action", task.action_names)
         check_names("checks", self.checks, "a measured state", [*{*task.state_names} - {*task.derived}])
         check_names("units", self.units, "a state or an action", names)
         check_names("follows", self.follows, "a state with a setpoint", tuple(task.setpoints))

@@ -150,26 +150,33 @@ class Loop(Table):
         return b, 0.0 if self.derivative_of == "measurement" else 1.0
 
     @property
+    def columns(self) -> tuple[tuple[float, ...], ...]:
+        """The values of kp, ki and kd: one of each, or of a schedule those at its points."""
+        return self.schedule.columns if self.schedule else ((self.kp,), (self.ki,), (self.kd,))
+
+    @property
+    def segments(self) -> tuple[tuple[float, float, float, float, float], ...]:
+        """The segments of its schedule; none without one."""
+        return self.schedule.segments if self.schedule else ()
+
+    @property
     def first_gains(self) -> tuple[float, float, float]:
         """The gains kp, ki and kd; of a schedule, those at its first point."""
-        if self.schedule is None:
-            return self.kp, self.ki, self.kd
-        kp, ki, kd = (column[0] for column in self.schedule.columns)
+        kp, ki, kd = (column[0] for column in self.columns)
         return kp, ki, kd
 
     def gains_at(self, value: Any) -> tuple[Any, Any, Any]:
         """Return kp, ki and kd where the state of the schedule has this value; it may be an array."""
         kp, ki, kd = self.first_gains
-        for low, high, *slopes in self.schedule.segments if self.schedule else ():
+        for low, high, *slopes in self.segments:
             part = _clip(value, low, high) - low
             kp, ki, kd = kp + slopes[0] * part, ki + slopes[1] * part, kd + slopes[2] * part
         return kp, ki, kd
 
     @property
     def letters(self) -> str:
-        """Which parts it has: P, PI, PD, PID, I …"""
-        columns = self.schedule.columns if self.schedule else ((self.kp,), (self.ki,), (self.kd,))
-        return "".join(letter for letter, one in zip("PID", columns, strict=True) if any(one)) or "P"
+        """The letters of the parts that it has: P, PI, PD, PID, I …"""
+        return "".join(letter for letter, one in zip("PID", self.columns, strict=True) if any(one)) or "P"
 
 
 class OuterLoop(Loop):
@@ -273,8 +280,8 @@ class Loops(Table):
 # One step in plain Python. Every value may be a number or an array of the values of several plants.
 
 
-def _clip(value: Any, low: float, high: float) -> Any:
-    if isinstance(value, np.ndarray):
+def _clip(value: Any, low: Any, high: Any) -> Any:
+    if isinstance(value, np.ndarray) or isinstance(low, np.ndarray):
         return np.minimum(np.maximum(value, low), high)
     return min(max(value, low), high)
 
@@ -316,10 +323,7 @@ class Regulator:
         output = self.output
         wanted: Any = output.bias
         for variable, gain in output.fed():
-            aim = memory.setpoint(variable.name, lag)
-            wanted = wanted + gain * (
-                aim if variable.part == "setpoint" else memory.value(variable.name, lag)
-            )
+            wanted = wanted + fed_worth(variable, gain, memory, lag)
         given: Any = None  # the setpoint of an inner loop
         pushes: list[Any] = []
         for number, (loop, kept) in enumerate(zip(output.chain, self._kept, strict=True)):
@@ -332,7 +336,9 @@ class Regulator:
             else:
                 wanted = wanted + value
             pushes.append(push)
-        rated = wanted if output.rate is None else _bounded(wanted, before, output.rate)
+        rated = wanted
+        if output.rate is not None:
+            rated = _clip(wanted, before - output.rate, before + output.rate)
         limited = _clip(rated, *self.limits)
         for number, (kept, push) in enumerate(zip(self._kept, pushes, strict=True)):
             held = _held(wanted, limited, output.push_of(number) * push)
@@ -340,11 +346,17 @@ class Regulator:
         return rated
 
 
-def _bounded(value: Any, around: Any, distance: float) -> Any:
-    low, high = around - distance, around + distance
-    if isinstance(value, np.ndarray) or isinstance(low, np.ndarray):
-        return np.minimum(np.maximum(value, low), high)
-    return min(max(value, low), high)
+def fed_worth(variable: Variable, gain: float, memory: Memory, lag: int = 0) -> Any:
+    """Return what a state or a setpoint that is fed forward adds to an action.
+
+    Args:
+        variable: The state or the setpoint.
+        gain: Its gain.
+        memory: The observations and the setpoints.
+        lag: How many steps ago.
+    """
+    setpoint = variable.part == "setpoint"
+    return gain * (memory.setpoint(variable.name, lag) if setpoint else memory.value(variable.name, lag))
 
 
 def _held(wanted: Any, given: Any, push: Any) -> Any:
@@ -358,11 +370,9 @@ def _advance(loop: Loop, kept: _Kept, memory: Memory, lag: int, given: Any) -> t
     value = memory.value(name, lag)
     aim = memory.setpoint(name, lag) if given is None else given
     error = aim - value
-    kp, ki, kd = (
-        loop.gains_at(memory.value(read_variable(loop.schedule.by).name, lag))
-        if loop.schedule
-        else loop.first_gains
-    )
+    kp, ki, kd = loop.first_gains
+    if loop.schedule:
+        kp, ki, kd = loop.gains_at(memory.value(read_variable(loop.schedule.by).name, lag))
     signal = error + (c - 1) * aim
     change = 0.0 * signal if kept.signal is None else signal - kept.signal
     kept.signal = signal
@@ -383,7 +393,7 @@ def _advance(loop: Loop, kept: _Kept, memory: Memory, lag: int, given: Any) -> t
 # Transfer functions about a steady state, as polynomials in z⁻¹, for
 # kp + ki/(1 − z⁻¹) + kd (1 − a)(1 − z⁻¹)/(1 − a z⁻¹).
 
-_ADD = np.array([1.0, -1.0])
+_DIFFERENCE = np.array([1.0, -1.0])
 
 
 def _smoother(pole: float) -> Floats:
@@ -400,23 +410,25 @@ def _parts(
     by = read_variable(loop.schedule.by).name if loop.schedule else None
     kp, ki, kd = loop.gains_at(values[by]) if by else loop.first_gains
     kp, kd = shares[0] * kp, shares[1] * kd
-    summing = _ADD if loop.integral and ki else np.ones(1)
+    summing = _DIFFERENCE if loop.integral and ki else np.ones(1)
     smooth = _smoother(loop.pole if kd else 0.0)
     bottom = np.convolve(summing, smooth)
     top = kp * bottom
     if ki:
-        top = _plus(top, ki * (smooth if loop.integral else np.convolve(np.ones(loop.window), bottom)))
+        sums = smooth if loop.integral else np.convolve(np.ones(loop.window), bottom)
+        top = add_polynomials(top, ki * sums)
     if kd:
-        top = _plus(top, kd * (1 - (loop.pole if loop.filter else 0.0)) * np.convolve(_ADD, summing))
+        top = add_polynomials(top, kd * (1 - loop.pole) * np.convolve(_DIFFERENCE, summing))
     bends: dict[str, float] = {}
-    if by and error and loop.schedule:
-        for low, high, slope, more, _ in loop.schedule.segments:
+    if by and error:
+        for low, high, slope, more, _ in loop.segments:
             if low <= values[by] < high:
                 bends[by] = (slope + (0.0 if loop.integral else more * loop.window)) * error
     return bottom, top, bends
 
 
-def _plus(one: Floats, other: Floats) -> Floats:
+def add_polynomials(one: Floats, other: Floats) -> Floats:
+    """Return the sum of two polynomials in z⁻¹, whose constant terms come first."""
     total = np.zeros(max(len(one), len(other)))
     total[: len(one)] += one
     total[: len(other)] += other
@@ -440,7 +452,7 @@ def recursion(output: Loops, values: Mapping[str, float], aims: Mapping[str, flo
     gains: dict[str, Floats] = {}
 
     def add(name: str, taps: Floats) -> None:
-        gains[name] = _plus(gains.get(name, np.zeros(1)), taps)
+        gains[name] = add_polynomials(gains.get(name, np.zeros(1)), taps)
 
     for number, (loop, (own, top, bends)) in enumerate(zip(chain, found, strict=True)):
         gain = output.gain_of(number)

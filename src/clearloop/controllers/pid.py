@@ -21,6 +21,7 @@ from clearloop.controllers.loops import (
     Regulator,
     Schedule,
     drive,
+    fed_worth,
     recursion,
 )
 from clearloop.controllers.memory import Memory
@@ -80,8 +81,13 @@ class PID(Controller):
         )
 
     @property
+    def _is_of_paper(self) -> bool:
+        """True if it has only what a PID of the paper has."""
+        return all(output.plain and not output.feedforward for output in self.outputs.values())
+
+    @property
     def summary(self) -> str:
-        if all(output.plain and not output.feedforward for output in self.outputs.values()):
+        if self._is_of_paper:
             inputs = dict.fromkeys(variable.name for _, variable in self.variables())
             return f"PID on {', '.join(inputs)}"
         return "; ".join(_summary(output) for output in self.outputs.values())
@@ -184,7 +190,8 @@ class PID(Controller):
         for action, output in (self._driven if self.rates else self.outputs).items():
             if output.plain:
                 loops = sum(loop.weight * sum(loop_parts(loop, memory)) for loop in output.loops)
-                answer[action] = _fed(output, memory) + output.scale * loops
+                fed = sum(fed_worth(variable, gain, memory) for variable, gain in output.fed())
+                answer[action] = output.bias + fed + output.scale * loops
                 continue
             if fresh:
                 memory.kept[action] = Regulator(output, self.limits.get(action))
@@ -211,7 +218,7 @@ class PID(Controller):
                 by = read_variable(loop.schedule.by) if loop.schedule else None
                 found += [number, -1 if outer else 1 if inner else 0, *_slots(features, loop.state)]
                 found += _slots(features, by.name) if by else [-1, -1]
-                found += [len(loop.schedule.segments) if loop.schedule else 0, bool(loop.integral)]
+                found += [len(loop.segments), bool(loop.integral)]
         for action, output in zip(features.actions, outputs, strict=True):
             found.append(features.slot(Variable(action, lag=1)) if output.rate else -1)
             found.append(len(output.feedforward or {}))
@@ -235,7 +242,7 @@ class PID(Controller):
                 found += [output.push_of(number), outer.bias if outer else 0.0, low, high]
         for output in outputs:
             for loop in output.chain:
-                found += [number for segment in _segments(loop) for number in segment]
+                found += [number for segment in loop.segments for number in segment]
         for output in outputs:
             found += [output.bias, output.rate or 0.0, *(gain for _, gain in output.fed())]
         return found
@@ -277,10 +284,8 @@ class PID(Controller):
 
     def _terms(self, loop: Loop, gains: tuple[float, float, float], before: int) -> Iterator[Piece]:
         """Yield the terms of a loop that have a gain; `before` pieces stand before them."""
-        columns = _columns(loop)
-        for gain, column, letter, what in zip(
-            gains, columns, "pid", _pieces(loop, self.dt or 1.0), strict=True
-        ):
+        pieces = _pieces(loop, self.dt or 1.0)
+        for gain, column, letter, what in zip(gains, loop.columns, "pid", pieces, strict=True):
             if loop.schedule is not None and any(column):
                 by = Piece.of(read_variable(loop.schedule.by))
                 name = f"k_{letter}"
@@ -294,7 +299,7 @@ class PID(Controller):
 
     def latex_rows(self) -> Iterator[str]:
         """Yield the equations of actions and of errors; loops on the same state share an error."""
-        if not all(output.plain and not output.feedforward for output in self.outputs.values()):
+        if not self._is_of_paper:
             yield from super().latex_rows()
             return
         rows, errors = [], {}
@@ -302,7 +307,7 @@ class PID(Controller):
             sums = []
             for loop in output.loops:
                 index = to_latex(read_variable(loop.input))
-                errors[f"e_{{{index}}}"] = f"{to_latex(Variable(_state(loop), 'setpoint'))} - {index}"
+                errors[f"e_{{{index}}}"] = f"{to_latex(Variable(loop.state, 'setpoint'))} - {index}"
                 weight = "" if loop.weight == 1 else latex_number(loop.weight)
                 sums.append(f"{weight} \\left({_latex(loop, index)}\\right)".strip())
             driven = f"{latex_number(output.scale)} \\left({' + '.join(sums)}\\right)"
@@ -347,29 +352,28 @@ class PID(Controller):
                         worth = partial(_part_worth, loop, output.scale * loop.weight, number)
                         yield Summand(action, f"{'PID'[number]} of {loop.input}", worth)
             for variable, gain in output.fed():
-                yield Summand(action, f"{variable}", partial(_fed_worth, variable, gain))
+                yield Summand(action, f"{variable}", partial(fed_worth, variable, gain))
             if bias := output.bias:
                 yield Summand(action, f"{bias:.3g}", partial(past_worth, Number(bias), self.actions))
 
     def with_constants(self, change: Callable[[float], float]) -> Self:
-        """Return the same controller with each gain and bias changed; what a gain is not stays."""
+        """Return the same controller with each gain and bias changed; what is no gain stays."""
 
-        def mended(loop: Any, before: Loop) -> Any:
-            if isinstance(loop, dict):
-                kept = {name: getattr(before, name) for name in _NO_GAINS if name in loop}
-                if before.schedule is not None:
-                    kept["schedule"] = {**loop["schedule"], "at": before.schedule.at}
-                return {**loop, **kept}
-            return loop
+        def with_rest(loop: dict[str, Any], before: Loop) -> dict[str, Any]:
+            kept = {name: getattr(before, name) for name in _NO_GAINS if name in loop}
+            if before.schedule is not None:
+                kept["schedule"] = {**loop["schedule"], "at": before.schedule.at}
+            return {**loop, **kept}
 
         table = self.model_dump(mode="python", by_alias=True)
         for action, output in self.outputs.items():
             entry = changed(table["outputs"][action], change)
             for name in ("inner", "outer"):
-                if getattr(output, name) is not None:
-                    entry[name] = mended(entry[name], getattr(output, name))
+                if (loop := getattr(output, name)) is not None:
+                    entry[name] = with_rest(entry[name], loop)
             if "loops" in entry:
-                entry["loops"] = [mended(*pair) for pair in zip(entry["loops"], output.loops, strict=True)]
+                pairs = zip(entry["loops"], output.loops, strict=True)
+                entry["loops"] = [with_rest(*pair) for pair in pairs]
             entry["rate"] = output.rate
             table["outputs"][action] = entry
         return self.model_validate(table)
@@ -394,16 +398,8 @@ def _summary(output: Loops) -> str:
 
 
 def _count_gains(output: Loops) -> int:
-    own = sum(bool(gain) for loop in output.chain for column in _columns(loop) for gain in column)
+    own = sum(bool(gain) for loop in output.chain for column in loop.columns for gain in column)
     return own + len(output.feedforward or {})
-
-
-def _columns(loop: Loop) -> tuple[tuple[float, ...], ...]:
-    return loop.schedule.columns if loop.schedule else ((loop.kp,), (loop.ki,), (loop.kd,))
-
-
-def _state(loop: Loop) -> str:
-    return loop.state
 
 
 def _places(output: Loops) -> Iterator[tuple[str, Loop]]:
@@ -427,29 +423,15 @@ def _slots(features: Features, name: str) -> list[int]:
     return [features.slot(Variable(name)), features.slot(Variable(name, "setpoint"))]
 
 
-def _segments(loop: Loop) -> tuple[tuple[float, ...], ...]:
-    return loop.schedule.segments if loop.schedule else ()
-
-
-def _fed(output: Loops, memory: Memory) -> float:
-    """Return the bias with what is fed forward."""
-    return output.bias + sum(_fed_worth(variable, gain, memory) for variable, gain in output.fed())
-
-
 def loop_parts(loop: Loop, memory: Memory) -> tuple[float, float, float]:
     """Return the proportional, integral and derivative part of a loop, before its weight.
 
     The sum has the last `window` errors, the present one included; the first change is 0. For a memory of N
     plants, the parts are arrays [N].
     """
-    errors = list(islice(memory.errors(_state(loop)), max(2, loop.window)))
+    errors = list(islice(memory.errors(loop.state), max(2, loop.window)))
     change = errors[0] - errors[1] if len(errors) > 1 else 0.0
     return loop.kp * errors[0], loop.ki * sum(errors[: loop.window]), loop.kd * change
-
-
-def _fed_worth(variable: Variable, gain: float, memory: Memory) -> float:
-    setpoint = variable.part == "setpoint"
-    return gain * (memory.setpoint(variable.name) if setpoint else memory.value(variable.name, 0))
 
 
 def _part_worth(loop: Loop, weight: float, number: int, memory: Memory) -> float:

@@ -1,8 +1,7 @@
 """A PID controller as a routine: the statements of its loops, for exports."""
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from clearloop.controllers.controller import read_variable
 from clearloop.controllers.loops import Loop, Loops, OuterLoop
@@ -100,7 +99,7 @@ class _Lowering:
         output, scope = self.output, self.scope
         bias = Tunable(output.bias, f"{self.action}_bias", "what is always added")
         terms: list[tuple[float, Expression]] = [(1.0, bias), *_fed_trees(output, scope)]
-        sums: list[tuple[int, Variable, Variable, Expression]] = []
+        sums: list[tuple[int, Variable, Variable]] = []
         given: Expression | None = None
         for number, loop in enumerate(output.chain):
             value, integral = self._loop(loop, given)
@@ -111,13 +110,13 @@ class _Lowering:
                 if loop.limits is not None:
                     given = scope.let(f"{output.chain[1].state}_aim", _clipped(asked, loop.limits))
                     if integral:
-                        held = _held(asked, given, integral[1], loop.weight)
-                        integral = integral[0], scope.let(f"{loop.state}_push", _choice(held, integral[1]))
+                        push = _unless_held(asked, given, integral[1], loop.weight)
+                        integral = integral[0], scope.let(f"{loop.state}_push", push)
             else:
                 gain = output.gain_of(number)
                 terms.append(_led(gain, value) if integral else (gain, value))
             if integral:
-                sums.append((number, *integral, Number(0.0)))
+                sums.append((number, *integral))
         wanted = scope.let(f"{self.action}_wanted", self._total(self.action, terms))
         rated: Expression = wanted
         if output.rate is not None:
@@ -128,7 +127,7 @@ class _Lowering:
             limited_to = _clipped(rated, self.limits) if self.limits else rated
             self._hold(wanted, scope.let(f"{self.action}_given", limited_to), sums)
         else:
-            for number, ring, push, _ in sums:
+            for number, ring, push in sums:
                 self._store(number, ring, push)
         return rated
 
@@ -139,11 +138,13 @@ class _Lowering:
         constant = [(one < 0, Number(abs(one))) for one in numbers if one]
         return self.scope.total(name, [*named, *constant, *weighted(rest)])
 
-    def _hold(self, wanted: Variable, given: Variable, sums: list[Any]) -> None:
+    def _hold(
+        self, wanted: Variable, given: Variable, sums: Sequence[tuple[int, Variable, Variable]]
+    ) -> None:
         """Store the integrals; those that the error would push further while the output is held back stay."""
-        for number, ring, push, _ in sums:
-            held = _held(wanted, given, push, self.output.push_of(number))
-            self._store(number, ring, _choice(held, push))
+        for number, ring, push in sums:
+            kept = _unless_held(wanted, given, push, self.output.push_of(number))
+            self._store(number, ring, kept)
 
     def _store(self, number: int, ring: Variable, push: Expression) -> None:
         """Store the integral of a loop of the chain."""
@@ -259,16 +260,21 @@ def _clipped(tree: Expression, limits: tuple[float, float]) -> Expression:
     return call("clip", tree, Number(limits[0]), Number(limits[1]))
 
 
-def _held(wanted: Expression, given: Expression, push: Expression, sign: float) -> Expression:
-    """Return the condition that an output is held back and what its integral adds would push it further."""
+def _unless_held(wanted: Expression, given: Expression, push: Expression, sign: float) -> Expression:
+    """Return what an integral adds: nothing where the output is held back and this would push it further.
+
+    Args:
+        wanted: The output before it is held back.
+        given: The output.
+        push: What the integral would add.
+        sign: Whether more of the integral means more (1) or less (-1) of the output, or neither (0).
+    """
+    if not sign:
+        return push
     up, down = ("gt", "lt") if sign > 0 else ("lt", "gt")
     over = call("and", call("gt", wanted, given), call(up, push, Number(0.0)))
     under = call("and", call("lt", wanted, given), call(down, push, Number(0.0)))
-    return call("or", over, under)
-
-
-def _choice(held: Expression, push: Expression) -> Expression:
-    return call("if", held, Number(0.0), push)
+    return call("if", call("or", over, under), Number(0.0), push)
 
 
 def _fed_trees(output: Loops, scope: Scope) -> Iterator[tuple[float, Expression]]:

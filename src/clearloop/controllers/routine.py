@@ -337,6 +337,15 @@ class Routine:
         return tuple(one for one in self.body if isinstance(one, Report | Status))
 
     @property
+    def names(self) -> set[str]:
+        """All names that are taken: of values, inputs, states, rings and gains."""
+        trees = [tree for one in self.body for tree in formulas(one)]
+        found = {variable.name for tree in trees for variable in variables(tree)}
+        found |= {variable.name for one in self.body for variable in targets(one)}
+        found |= {one.variable.name for one in self.inputs} | {one.variable.name for one in self.states}
+        return found | {one.variable.name for one in self.gains} | {ring.name.name for ring in self.rings}
+
+    @property
     def remembers_the_start(self) -> bool:
         """True if the first step differs from the others."""
         return any(ring.repeat for ring in self.rings)

@@ -340,6 +340,5 @@ def setpoint_rows(task: Task, logged: Floats | None, n: int) -> Floats:
 
 def usual_setpoints(task: Task, logged: Floats | None) -> dict[str, float]:
     """Return the median of each setpoint that is a column of the log, by state."""
-    names = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
     medians = [] if logged is None else np.median(logged, axis=0).tolist()
-    return dict(zip(names, medians, strict=True))
+    return dict(zip(task.logged_setpoints, medians, strict=True))

@@ -13,7 +13,7 @@ from clearloop.errors import ClearloopError
 
 _MAGIC = b"PAR1"
 _LARGEST_FOOTER = 256 * 1024**2  # bytes
-_DEEPEST = 40  # structures within structures; real tables have five
+_DEEPEST = 40  # structures, lists and maps within each other; real tables have five
 # The fields of interest, by their numbers in parquet.thrift.
 _ROWS, _ROW_GROUPS = 3, 4  # of the file; the first also of a group
 _COLUMNS = 1  # of a group
@@ -89,8 +89,6 @@ class _Reader:
         self._content, self._place = content, 0
 
     def structure(self, depth: int = 0) -> dict[int, Any]:
-        if depth > _DEEPEST:
-            raise ValueError("too deep")
         fields: dict[int, Any] = {}
         number = 0
         while head := self._byte():
@@ -100,6 +98,8 @@ class _Reader:
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise ValueError("too deep")
         match kind:
             case 1 | 2 | 3:  # in a list, true and false are bytes
                 return self._byte()

@@ -28,6 +28,7 @@ from clearloop.evaluation.linearisation import (
     lengthened,
     loop_gains,
     loop_modes,
+    slopes_of,
 )
 from clearloop.methods.linear_model import LinearModel
 from clearloop.numbers import json_values, percent
@@ -477,12 +478,7 @@ def find_law_margins(controller: Controller, model: LinearModel, batch: Batch) -
     if not laws:
         return None
     rows = max(len(taps) for law, _ in laws.values() for taps in (law.past, *law.gains.values()))
-    slopes = np.zeros((len(task.actions), rows, len(task.scope.names)))
-    for action, (law, _) in laws.items():
-        a = task.action_names.index(action)
-        for state, taps in law.gains.items():
-            slopes[a, : len(taps), task.state_names.index(state)] += taps
-        slopes[a, 1 : len(law.past), task.scope.names.index(action)] = -law.past[1:]
+    slopes = slopes_of(task, {action: law for action, (law, _) in laws.items()}, rows)
     rest, s = np.array(list(values.values())), len(task.states)
     linear = Linearisation(
         task=task, aims=np.array(list(aims.values())), point=rest, action=np.zeros(len(task.actions)),

@@ -8,7 +8,7 @@ taken over a longer distance.
 
 import cmath
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from clearloop.arrays import Flags, Floats
 from clearloop.controllers import Controller
 from clearloop.controllers.views import Recursion
+from clearloop.evaluation.stability import sum_lags
 from clearloop.evaluation.stepping import Law, Stepper
 from clearloop.numbers import json_values
 from clearloop.surrogate import Surrogate
@@ -122,7 +123,7 @@ def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray
         z: [n] points of the complex plane; on the unit circle, z = exp(i ω dt).
     """
     s, n_actions = len(moves), len(law)
-    plant, own = (_responses(slopes, z) for slopes in (moves, law))
+    plant, own = (sum_lags(slopes, z) for slopes in (moves, law))
     states = np.linalg.solve(z[:, None, None] * np.eye(s) - plant[:, :, :s], plant[:, :, s:])
     back = np.linalg.solve(np.eye(n_actions) - own[:, :, s:], own[:, :, :s] @ states)  # [n, A, A]
     gains = []
@@ -134,13 +135,21 @@ def loop_gains(moves: Floats, law: Floats, z: NDArray[np.complex128]) -> NDArray
     return np.array(gains)
 
 
-def _responses(slopes: Floats, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Return the sums [n, outputs, W] of slopes over their lags, at points z of the complex plane."""
-    parts = []
-    for some in np.array_split(z, max(1, slopes.shape[1] * len(z) // 2_000_000)):
-        past = some[:, None] ** -np.arange(slopes.shape[1])
-        parts.append(np.einsum("nh,ohw->now", past, slopes, optimize=True))
-    return np.concatenate(parts)
+def slopes_of(task: Task, laws: Mapping[str, Recursion], rows: int) -> Floats:
+    """Return the slopes [A, rows, S + A] of exact linear laws.
+
+    Args:
+        task: The task.
+        laws: The law of each action.
+        rows: The number of rows, at least as many as the laws read.
+    """
+    slopes = np.zeros((len(task.actions), rows, len(task.scope.names)))
+    for a, name in enumerate(task.action_names):
+        law = laws[name]
+        for state, taps in law.gains.items():
+            slopes[a, : len(taps), task.state_names.index(state)] += taps
+        slopes[a, 1 : len(law.past), task.scope.names.index(name)] = -law.past[1:]
+    return slopes
 
 
 def delayed(moves: Floats, action: int, steps: int) -> Floats:
@@ -473,12 +482,7 @@ class _Loop:
         laws = self._recursions(point)
         if not laws:
             return find_slopes(self._act, self._window(point), _SMALL * self.sizes)
-        slopes = np.zeros((len(self.task.actions), self.rows, len(self.sizes)))
-        for a, (name, (law, _)) in enumerate(self._ordered(laws)):
-            for state, taps in law.gains.items():
-                slopes[a, : len(taps), self.task.state_names.index(state)] += taps
-            slopes[a, 1 : len(law.past), self.task.scope.names.index(name)] = -law.past[1:]
-        return Slopes(slopes, smooth=True)
+        return Slopes(slopes_of(self.task, {name: law for name, (law, _) in laws.items()}, self.rows), True)
 
     def _recursions(self, point: Floats) -> dict[str, tuple[Recursion, float | None]]:
         names = self.task.state_names
@@ -487,17 +491,13 @@ class _Loop:
             values, dict(zip(names, map(float, self.law.aims[0]), strict=True))
         )
 
-    def _ordered(
-        self, laws: dict[str, tuple[Recursion, float | None]]
-    ) -> list[tuple[str, tuple[Recursion, float | None]]]:
-        return [(name, laws[name]) for name in self.task.action_names]
-
     def _left(self, point: Floats) -> Floats:
         """Return what states and actions [S + A] change by in a step; an integrator moves its action."""
         window, s = self._window(point), len(self.task.states)
         left = np.append(self._move(window[None])[0], self._act(window[None])[0]) - point
         laws = self._recursions(point)
-        for a, (_, (law, drift)) in enumerate(self._ordered(laws) if laws else []):
+        for a, name in enumerate(self.task.action_names if laws else ()):
+            law, drift = laws[name]
             left[s + a] = left[s + a] * law.past.sum() if drift is None else drift
         return left
 

@@ -18,8 +18,6 @@ from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 from clearloop.task.tables import to_levels
 
-# .
-
 
 class Moved(NamedTuple):
     """The situation of N plants after one step."""

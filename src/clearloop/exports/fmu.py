@@ -154,14 +154,29 @@ def model_description(
             "variableNamingConvention": "flat",
         },
     )
+    _add_coupling(root, prefix, dt, old=old)
+    if units := sorted({harmless(one.unit) for one in variables if one.unit}):
+        table = SubElement(root, "UnitDefinitions")
+        for unit in units:
+            SubElement(table, "Unit", name=unit)
+    SubElement(root, "DefaultExperiment", {"startTime": "0.0"} | ({"stepSize": repr(dt)} if dt else {}))
+    _describe(SubElement(root, "ModelVariables"), variables, old=old)
+    _add_structure(root, variables, old=old)
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _add_coupling(root: Element, prefix: str, dt: float | None, *, old: bool) -> None:
+    """Say how the FMU is run; `old` is True for FMI 2.0."""
+    state = "FMUstate" if old else "FMUState"
     coupling = SubElement(
         root,
         "CoSimulation",
         {
             "modelIdentifier": prefix,
             "canHandleVariableCommunicationStepSize": "true",
-            f"canGetAndSetFMU{'s' if old else 'S'}tate": "true",
-            f"canSerializeFMU{'s' if old else 'S'}tate": "true",
+            f"canGetAndSet{state}": "true",
+            f"canSerialize{state}": "true",
         },
     )
     if old:
@@ -171,27 +186,19 @@ def model_description(
             SubElement(sources, "File", name=name)
     elif dt is not None:
         coupling.set("fixedInternalStepSize", repr(dt))
-    if units := sorted({harmless(one.unit) for one in variables if one.unit}):
-        table = SubElement(root, "UnitDefinitions")
-        for unit in units:
-            SubElement(table, "Unit", name=unit)
-    SubElement(root, "DefaultExperiment", {"startTime": "0.0"} | ({"stepSize": repr(dt)} if dt else {}))
-    _describe(SubElement(root, "ModelVariables"), variables, old=old)
+
+
+def _add_structure(root: Element, variables: Sequence[FmuVariable], *, old: bool) -> None:
+    """List the outputs, which are also what an initialisation computes."""
     structure = SubElement(root, "ModelStructure")
     outputs = [number for number, one in enumerate(variables) if one.causality == "output"]
-    if old:
-        for title in ("Outputs", "InitialUnknowns"):
-            inner = SubElement(structure, title)
-            for number in outputs:
+    for title in ("Output", "InitialUnknown"):
+        inner = SubElement(structure, f"{title}s") if old else structure
+        for number in outputs:
+            if old:
                 SubElement(inner, "Unknown", index=str(number + 1))
-    else:
-        for title in ("Output", "InitialUnknown"):
-            for number in outputs:
-                SubElement(structure, title, valueReference=str(number))
-    indent(root)
-    return tostring(root, encoding="unicode", xml_declaration=False).join(
-        ('<?xml version="1.0" encoding="UTF-8"?>\n', "\n")
-    )
+            else:
+                SubElement(inner, title, valueReference=str(number))
 
 
 def _describe(table: Element, variables: Sequence[FmuVariable], *, old: bool) -> None:

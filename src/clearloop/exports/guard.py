@@ -28,17 +28,15 @@ from clearloop.controllers.routine import (
     Status,
     call,
     difference,
-    formulas,
     fresh_variable,
     limited,
-    targets,
 )
 from clearloop.errors import ClearloopError
 from clearloop.exports.lowering import VARIATIONS, lower, varied, with_named_gains
+from clearloop.exports.printer import plain_name
 from clearloop.exports.safety import before_start, forgets, integrals, safe_actions
-from clearloop.expression import Expression, Number, Variable, variables
+from clearloop.expression import Expression, Number, Variable
 from clearloop.expression.nodes import READ_LIMIT
-from clearloop.task.tables import Check
 
 MODES = ("action-deadband", "enable", "manual", "rate-limit", "tracking")
 """The options of a guard that people ask for."""
@@ -92,6 +90,7 @@ def routine_of(controller: Controller, options: frozenset[str] = frozenset(), *,
 # Short forms for formulas; a flag is asked with `flag != 0`.
 
 _ZERO, _ONE = Number(0.0), Number(1.0)
+_TRUE = call("eq", _ZERO, _ZERO)
 
 
 def _is(flag: Variable) -> Expression:
@@ -149,15 +148,14 @@ class _Guard:
     def __init__(self, controller: Controller, law: Routine, options: frozenset[str], *, checks: bool):
         self.controller, self.law, self.options, self.checks = controller, law, options, checks
         self.inputs, self.states, self.body = list(law.inputs), list[State](), list[Statement]()
-        self._taken = {v.name for one in law.body for tree in formulas(one) for v in variables(tree)}
-        self._taken |= {v.name for one in law.body for v in targets(one)}
-        self._taken |= {one.variable.name for one in law.inputs} | {ring.name.name for ring in law.rings}
-        self._taken |= {*controller.actions} | {gain.variable.name for gain in law.gains}
+        self._taken = law.names | {*controller.actions}
         self.tested: list[_Tested] = []
         self.safe = safe_actions(controller)
         timed = sorted(options & {"manual", "tracking", "enable", "rate-limit"})
         if timed and controller.dt is None:
             raise ClearloopError(f"--with {timed[0]}: the time between two steps is not known: give --task")
+        self.slowed: list[Expression] = []
+        self.acted: Variable | None = None
         self.seamless = bool(options & {"manual", "tracking", "enable"}) or (checks and not forgets(law))
 
     def fresh(self, name: str) -> Variable:
@@ -206,8 +204,8 @@ class _Guard:
 
     def _test(self, one: Input) -> None:
         """Add the tests of an input; an input that a comparison with its limits does not hold for is NaN."""
-        raw, name = one.variable, _word(one.variable)
-        check = self.controller.checks.get(raw.name, Check()) if raw.part == "value" else Check()
+        raw, name = one.variable, plain_name(one.variable)
+        check = self.controller.check_of(raw)
         low, high = check.range or (-READ_LIMIT, READ_LIMIT)
         within = _all([call("ge", raw, Number(low)), call("le", raw, Number(high))])
         tested = _Tested(self.let(f"{name}_inside", within))
@@ -218,8 +216,14 @@ class _Guard:
         if check.gradient is not None:
             self._steady(name, raw, tested, check.gradient * self._dt(f"checks.{raw.name}.gradient"))
         if check.frozen is not None:
-            steps = math.floor(check.frozen / self._dt(f"checks.{raw.name}.frozen") + 1e-9)
-            self._moving(name, raw, tested, float(min(max(steps, 1), LONGEST_COUNT - 1)))
+            place = f"checks.{raw.name}.frozen"
+            steps = math.floor(check.frozen / self._dt(place) + 1e-9)
+            if steps >= LONGEST_COUNT:
+                raise ClearloopError(
+                    f"{place}: {check.frozen:g} s are {steps:,} steps, and a block counts fewer than "
+                    f"{LONGEST_COUNT:,}: give a shorter time"
+                )
+            self._moving(name, raw, tested, float(max(steps, 1)))
 
     def _dt(self, place: str) -> float:
         if self.controller.dt is None:
@@ -403,7 +407,7 @@ class _Guard:
         band = self.input(f"deadband {name}", words, 0.0, output.unit)
         limited = self._limited(f"{name}_limited", value, output)
         small = call("lt", call("abs", call("sub", limited, last)), band)
-        return self.let(f"{name}_chosen", _choose(_all([_is(self._acted()), small]), last, limited))
+        return self.let(f"{name}_chosen", _choose(_all([self._has_acted(), small]), last, limited))
 
     def _rate_limit(self, name: str, value: Variable, last: Variable, output: Output) -> Variable:
         if name in self.controller.steps:
@@ -416,9 +420,9 @@ class _Guard:
         tame = call("clip", rate, _ZERO, Number(READ_LIMIT))
         step = self.let(f"{name}_step", call("mul", tame, Number(self.controller.dt or 1.0)))
         slow = call("clip", limited, call("sub", last, step), call("add", last, step))
-        active = _all([_is(self._acted()), call("gt", step, _ZERO)])
+        active = _all([self._has_acted(), call("gt", step, _ZERO)])
         chosen = self.let(f"{name}_chosen", _choose(active, slow, limited))
-        self.slowed = [*getattr(self, "slowed", []), call("ne", chosen, limited)]
+        self.slowed.append(call("ne", chosen, limited))
         return chosen
 
     def _limited(self, name: str, value: Variable, output: Output) -> Variable:
@@ -426,10 +430,10 @@ class _Guard:
             return value
         return self.let(name, call("clip", value, *map(Number, output.limits)))
 
-    def _acted(self) -> Variable:
-        if not hasattr(self, "acted"):
-            self.acted = self.flag("acted", "there is a last action")
-        return self.acted
+    def _has_acted(self) -> Expression:
+        """Return the condition that this is not the first step."""
+        self.acted = self.acted or self.flag("acted", "there is a last action")
+        return _is(self.acted)
 
     # What the next step and the caller have to know.
 
@@ -442,8 +446,8 @@ class _Guard:
             if self.checks and not forgets(self.law):
                 conditions.append(_not(_is(_variable(self.good))))
             self.body.append(Set(self.apart, _any(conditions)))
-        if hasattr(self, "acted"):
-            self.body.append(Set(self.acted, call("eq", _ZERO, _ZERO)))
+        if self.acted:
+            self.body.append(Set(self.acted, _TRUE))
         if self.checks:
             self._report()
 
@@ -479,7 +483,7 @@ class _Guard:
             case "disabled" if self.enable:
                 yield _not(_is(self.enable))
             case "rate":
-                yield from getattr(self, "slowed", [])
+                yield from self.slowed
             case "low" | "high":
                 for output in self.law.outputs:
                     if output.limits:
@@ -500,9 +504,6 @@ class _Guard:
                 yield disabled
 
 
-_TRUE = call("eq", _ZERO, _ZERO)
-
-
 def _variable(one: Variable | None) -> Variable:
     assert one is not None  # noqa: S101 - the option that makes it is on
     return one
@@ -511,10 +512,6 @@ def _variable(one: Variable | None) -> Variable:
 def _latest(ring: Ring) -> Variable:
     """Return the latest stored value of a ring of the law."""
     return Variable(ring.name.name, ring.name.part, lag=0)
-
-
-def _word(variable: Variable) -> str:
-    return variable.name if variable.part == "value" else f"{variable.name}_{variable.part}"
 
 
 def _stored(output: Output, size: float | None) -> Expression:

@@ -183,11 +183,8 @@ class Variation:
     routine: Routine
 
     def __post_init__(self) -> None:
-        body = self.routine.body
         self.errors = _errors(self.controller, self.routine)
-        self._taken = {v.name for one in body for tree in formulas(one) for v in variables(tree)}
-        self._taken |= {v.name for one in body for v in targets(one)}
-        self._taken |= {one.variable.name for one in self.routine.inputs}
+        self._taken = self.routine.names
 
     def fresh(self, name: str) -> Variable:
         """Return a variable whose name is not used yet."""
@@ -354,9 +351,7 @@ def with_named_gains(routine: Routine) -> Routine:
 
     Constants that have a name of their own get that, wherever they stand.
     """
-    taken = {v.name for one in routine.body for tree in formulas(one) for v in variables(tree)}
-    taken |= {v.name for one in routine.body for v in targets(one)}
-    taken |= {one.variable.name for one in routine.inputs} | {ring.name.name for ring in routine.rings}
+    taken = routine.names
     gains: list[Gain] = []
 
     def named(number: Expression, other: Expression) -> Expression:

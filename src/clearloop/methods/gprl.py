@@ -22,11 +22,7 @@ from clearloop.search.gp.templates import Frame, Template, read_templates
 from clearloop.task import Task
 
 _VARIED = 4  # terms of a sown law, at most, of which every subset is tried
-_BOLDNESS = (
-    1.0,
-    2.0,
-    4.0,
-)  # laws are sown with their own gains and larger ones: a reward may not mind effort
+_BOLDNESS = (1.0, 2.0, 4.0)  # factors of the gains of sown laws: a reward may not mind effort
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,14 +193,7 @@ def learn(
         batch = Batch.from_frame(batch, task)
     model_rng, search_rng, judge_rng = streams(rng)
     if surrogate is None:
-        tell = notebook_progress("Learning the model")
-        surrogate = Surrogate.fit(
-            task, batch, track=track, rng=model_rng, progress=lambda share, _: tell(share, "")
-        )
-        tell(1.0, "")
-        surrogate, _ = repeat_log(task, batch, surrogate)
-        if not force and (reasons := examine(task, batch, surrogate).refusals):
-            raise refuse(f"task {task.name}", reasons)
+        surrogate = _learn_model(task, batch, track, model_rng, force=force)
     with threadpool_limits(limits=1, user_api="blas"):  # more threads add up in another order
         (value_rng,) = rng.spawn(1)
         from_batch = batch_value(task, batch, rng=value_rng) if value == "batch" else None
@@ -219,13 +212,7 @@ def learn(
         if resume is not None:
             problem.spent = resume["spent"]
             search.restore(resume["search"])
-        tell = notebook_progress(f"Searching, {method.name}")
-        while not search.done and problem.spent < problem.budget:
-            search.advance()
-            tell(problem.share, f"best {search.best:.3g}")
-            if watch is not None:
-                watch(search, problem)
-        tell(1.0, f"best {search.best:.3g}")
+        _advance(search, problem, f"Searching, {method.name}", watch)
         found, score = search.candidates(), None
         if from_batch is not None:
             found, score = best_few(found), batch_score(task, batch, rng=value_rng)
@@ -241,6 +228,30 @@ def learn(
             robust=robust,
             staying=problem.staying,
         )
+
+
+def _learn_model(
+    task: Task, batch: Batch, track: Track, rng: np.random.Generator, *, force: bool
+) -> Surrogate:
+    """Learn the model, and refuse one that cannot support a controller, unless `force` is True."""
+    tell = notebook_progress("Learning the model")
+    surrogate = Surrogate.fit(task, batch, track=track, rng=rng, progress=lambda share, _: tell(share, ""))
+    tell(1.0, "")
+    surrogate, _ = repeat_log(task, batch, surrogate)
+    if not force and (reasons := examine(task, batch, surrogate).refusals):
+        raise refuse(f"task {task.name}", reasons)
+    return surrogate
+
+
+def _advance(search: Search, problem: Problem, title: str, watch: _Watch | None) -> None:
+    """Search until the budget is spent, or there is nothing more to search."""
+    tell = notebook_progress(title)
+    while not search.done and problem.spent < problem.budget:
+        search.advance()
+        tell(problem.share, f"best {search.best:.3g}")
+        if watch is not None:
+            watch(search, problem)
+    tell(1.0, f"best {search.best:.3g}")
 
 
 EXPLAINED = 0.5  # share of an action that a law must explain to answer for it in replays

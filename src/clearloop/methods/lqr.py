@@ -228,13 +228,12 @@ def _holding(model: LinearModel, wanted: Flags, entries: Ints, gain: Floats) -> 
 
     usual = held(model.usual)
     forward = np.zeros((len(task.actions), len(task.states)))
-    for name, aim in task.setpoints.items():
-        if isinstance(aim, str):
-            j = task.state_names.index(name)
-            step = (model.sizes[j] or 1.0) * np.eye(len(task.states))[j]
-            slope = (held(model.usual + step) - usual) / step[j]
-            least = _NEGLIGIBLE * np.ptp(task.action_limits, axis=1)
-            forward[:, j] = np.where(np.abs(slope * step[j]) > least, slope, 0.0)
+    for name in task.logged_setpoints:
+        j = task.state_names.index(name)
+        step = (model.sizes[j] or 1.0) * np.eye(len(task.states))[j]
+        slope = (held(model.usual + step) - usual) / step[j]
+        least = _NEGLIGIBLE * np.ptp(task.action_limits, axis=1)
+        forward[:, j] = np.where(np.abs(slope * step[j]) > least, slope, 0.0)
     low, high = task.action_limits.T
     return np.clip(usual, low, high) - forward @ model.usual, forward
 

@@ -117,8 +117,7 @@ class Problem:
     @property
     def moving_setpoints(self) -> tuple[Variable, ...]:
         """The setpoints that a controller may read because they move: columns of the log, not numbers."""
-        setpoints = self.task.setpoints.items()
-        return tuple(Variable(name, "setpoint") for name, aim in setpoints if isinstance(aim, str))
+        return tuple(Variable(name, "setpoint") for name in self.task.logged_setpoints)
 
     @property
     def starts(self) -> Floats:
@@ -153,7 +152,7 @@ class Problem:
         if isinstance(starts, Focus):
             penalties = starts.penalties(self.costs(policies, starts=starts, members=members))
         elif self.value is not None:
-            return np.asarray(self.costs(policies, starts=starts).mean(axis=1))
+            penalties = np.asarray(self.costs(policies, starts=starts).mean(axis=1))
         else:
             penalties = -self._returns(policies, starts, members, history).mean(axis=(0, 2), dtype=np.float64)
         if self.demands is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from clearloop.arrays import Floats
 from clearloop.controllers import pid
-from clearloop.controllers.loops import Loop, recursion
+from clearloop.controllers.loops import Loop, add_polynomials, recursion
 from clearloop.methods.identification import Equations
 from clearloop.methods.linear_model import LinearModel
 from clearloop.numbers import json_values, significant
@@ -160,7 +160,8 @@ class Bench:
         """Return the controller from −y as num/den, and the denominator of the closed loop."""
         law = recursion(pid.Loops(loops=(gains.loop("y", self.dt),)), {"y": 0.0}, {})
         num, den = -law.gains["y"], law.past
-        return num, den, _sum(np.convolve(self.process.a, den), np.convolve(self.process.b, num))
+        free, back = np.convolve(self.process.a, den), np.convolve(self.process.b, num)
+        return num, den, add_polynomials(free, back)
 
     def sensitivity(self, gains: Gains) -> float:
         """Return Ms, or infinity if the loop is not stable."""
@@ -239,13 +240,6 @@ def stable(bottom: Floats) -> bool:
         return False
     used = np.trim_zeros(bottom, "b")
     return bool(np.abs(np.roots(used)).max(initial=0.0) < 1 - 1e-9)
-
-
-def _sum(one: Floats, other: Floats) -> Floats:
-    total = np.zeros(max(len(one), len(other)))
-    total[: len(one)] += one
-    total[: len(other)] += other
-    return total
 
 
 # Rules. They see the plant as K exp(−L s)/(T s + 1), or as k exp(−L s)/s where it integrates.

@@ -270,7 +270,7 @@ class Ground:
 
     def _aims(self, state: str) -> bool:
         """Tell whether the state has a setpoint that moves."""
-        return isinstance(self.problem.task.setpoints.get(state), str)
+        return state in self.problem.task.logged_setpoints
 
     def _ends(self, by: str) -> tuple[float, ...]:
         """Return the points of a schedule; for a plant that is symmetric they are so, too."""
@@ -304,8 +304,7 @@ class Ground:
         """Return the standard deviation and the mean of a variable in the log."""
         task, batch = self.problem.task, self.problem.batch
         if variable.part == "setpoint" and batch.setpoints is not None:
-            moving = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
-            values = batch.setpoints[:, moving.index(variable.name)]
+            values = batch.setpoints[:, [*task.logged_setpoints].index(variable.name)]
         else:
             values = batch.states[:, task.state_names.index(variable.name)]
         return float(np.std(values)) or 1.0, 0.0 if task.symmetric else float(np.mean(values))
@@ -347,8 +346,7 @@ class StructureSearch:
     def advance(self) -> None:
         """Run one generation of a descent; begin the next one where it is done."""
         if not self.descents or self.descents[-1].generation >= self.rounds:
-            start, bounds = self.structures[len(self.descents)].box
-            self.descents.append(Descent(bounds, start, CMA(candidates=CANDIDATES), rng=self._rng))
+            self._begin(self.structures[len(self.descents)])
         structure, descent = self.structures[len(self.descents) - 1], self.descents[-1]
         coarse = descent.generation < self._coarse
         if descent.generation == self._coarse:
@@ -359,6 +357,12 @@ class StructureSearch:
             asked[0] = descent.best_position  # the table's own numbers
             descent.asked[0] = descent.mean
         descent.tell(self._costs(structure, asked, coarse=coarse))
+
+    def _begin(self, structure: Structure) -> Descent:
+        """Begin the descent of the next structure."""
+        start, bounds = structure.box
+        self.descents.append(Descent(bounds, start, CMA(candidates=CANDIDATES), rng=self._rng))
+        return self.descents[-1]
 
     def _costs(self, structure: Structure, vectors: Floats, *, coarse: bool) -> Floats:
         problem = self.problem
@@ -381,6 +385,4 @@ class StructureSearch:
         """Go on from the state of an earlier search."""
         self.descents = []
         for structure, part in zip(self.structures, state["descents"], strict=False):
-            start, bounds = structure.box
-            self.descents.append(Descent(bounds, start, CMA(candidates=CANDIDATES), rng=self._rng))
-            self.descents[-1].restore(part)
+            self._begin(structure).restore(part)

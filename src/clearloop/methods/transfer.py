@@ -56,6 +56,11 @@ class Structure(NamedTuple):
     integrates: bool
     zero: bool
 
+    @property
+    def tops(self) -> list[list[float]]:
+        """The numerators that a gain belongs to: 1, and with a zero, s."""
+        return [[1.0], [1.0, 0.0]][: 1 + self.zero]
+
 
 STRUCTURES = (
     Structure(1, False, False), Structure(2, False, False), Structure(2, False, True),
@@ -197,8 +202,7 @@ class _Record:
         from scipy.signal import lfilter
 
         bottom = _denominator(structure, x)
-        tops = [[1.0], [1.0, 0.0]][: 1 + structure.zero]
-        each = [sampled(top, bottom, x[-1] * self.dt, self.dt) for top in tops]
+        each = [sampled(top, bottom, x[-1] * self.dt, self.dt) for top in structure.tops]
         den, skip = each[0].a, len(noise) - 1
         wanted, columns = [], []
         for whole, u in self.pieces:
@@ -209,8 +213,8 @@ class _Record:
             pulse[0] = 1.0
             free = [lfilter([1.0], den, np.ones(len(y)))]
             for _ in range(len(den) - 1):
-                pulse = np.diff(pulse, prepend=0.0) if len(free) > 1 else pulse
                 free.append(lfilter([1.0], den, pulse))
+                pulse = np.diff(pulse, prepend=0.0)
             table = lfilter(noise, [1.0], np.column_stack([*free, *moved, y]), axis=0)[skip:]
             start = table[:, : len(free)]
             basis = np.linalg.qr(start / (np.linalg.norm(start, axis=0) + _TINY))[0]
@@ -351,8 +355,8 @@ def _guesses(structure: Structure, long: _HighOrder, record: _Record) -> list[Fl
 
     def left(x: Floats) -> Floats:
         bottom = _denominator(structure, x)
-        tops = [[1.0], [1.0, 0.0]][: 1 + structure.zero]
-        columns = np.array([sampled(top, bottom, x[-1] * dt, dt).response(z) * weights for top in tops]).T
+        plants = [sampled(top, bottom, x[-1] * dt, dt) for top in structure.tops]
+        columns = np.array([one.response(z) * weights for one in plants]).T
         table, target = (np.concatenate([one.real, one.imag]) for one in (columns, wanted * weights))
         scale = np.linalg.norm(table, axis=0) + _TINY
         return np.asarray(target - table / scale @ np.linalg.lstsq(table / scale, target, rcond=1e-10)[0])
@@ -365,9 +369,7 @@ def _guesses(structure: Structure, long: _HighOrder, record: _Record) -> list[Fl
         for late in (0.1, 1.0)[: 1 + (order > 2)]
         for rows in (0.0, 0.3 * slow / dt)
     ]
-    fast, most = math.log(FASTEST * dt), math.log(SLOWEST * record.longest * dt)
-    low = np.array([fast, math.log(DAMPING[0]), *([fast] * (order - 2)), 0.0])
-    high = np.array([most, math.log(DAMPING[1]), *([most] * (order - 2)), record.longest / 3])
+    low, high = _bounds(record, structure)
     found = []
     for late in (False, True):  # a dead time and a zero or a lag look alike: one point with it, one without
         inside = [np.clip(one, low + 1e-6, high - 1e-6) for one in starts if bool(one[-1]) is late]
@@ -487,15 +489,22 @@ def _starts(record: _Record, structure: Structure, known: Sequence[Transfer]) ->
     return found
 
 
+def _bounds(record: _Record, structure: Structure) -> tuple[Floats, Floats]:
+    """Return the least and the largest x of a structure."""
+    order, dt = structure.order, record.dt
+    fast, slow = math.log(FASTEST * dt), math.log(SLOWEST * record.longest * dt)
+    low, high = np.array([fast] * order + [0.0]), np.array([slow] * order + [record.longest / 3])
+    if order >= 2:
+        low[1], high[1] = map(math.log, DAMPING)
+    return low, high
+
+
 def _fit(record: _Record, structure: Structure, starts: Sequence[Floats], noise: Floats) -> Transfer:
     """Fit one structure from several points."""
     from scipy.optimize import least_squares
 
     dt, order = record.dt, structure.order
-    fast, slow = math.log(FASTEST * dt), math.log(SLOWEST * record.longest * dt)
-    low, high = np.array([fast] * order + [0.0]), np.array([slow] * order + [record.longest / 3])
-    if order >= 2:
-        low[1], high[1] = map(math.log, DAMPING)
+    low, high = _bounds(record, structure)
     inside = [np.clip(one, low + 1e-6, high - 1e-6) for one in starts]
     costs = [float(np.sum(record.look(structure, one, noise)[0] ** 2)) for one in inside]
     runs = [

@@ -14,7 +14,7 @@ All of it is for one loop from one action to one state, linear about where the l
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,51 +167,82 @@ def _tune(
 ) -> Tuning:
     verdict, present = _present(task, batch, controller)
     model = identify(task, batch)
-    (action, output), gains = present or ((_pair(model, task, batch)), None)
-    state = output if isinstance(output, str) else output.chain[0].state
+    action, state = (present.action, present.state) if present else _pair(model, task, batch)
     plant = _plant(model, task, batch, state, action)
     if plant is None:
         raise UnsuitableError(
             "tune: free runs of the linear model do not follow the log, so its numbers would mean little: "
             "log steps of the setpoint or of the action, larger ones, or with less happening beside them"
         )
-    limits, dt = limits or Limits(), task.dt
-    shape = find_shape(plant.process, dt)
-    steps = _steps(shape, plant.process, dt)
-    benches = [Bench(one, dt, steps) for one in (plant.process, *plant.others, *plant.rivals)]
-    limits = _with_noise(limits, benches[0], gains, shape)
-    named: list[tuple[str, Gains]] = [] if gains is None else [("present", gains)]
+    gains = present.gains if present else None
+    shape = find_shape(plant.process, task.dt)
+    steps = _steps(shape, plant.process, task.dt)
+    benches = [Bench(one, task.dt, steps) for one in (plant.process, *plant.others, *plant.rivals)]
+    limits = _with_noise(limits or Limits(), benches[0], gains, shape)
     ruled = list(rules(shape, benches[0], limits.time_constant)) if shape is not None else []
-    named += ruled
+    named = [*([] if gains is None else [("present", gains)]), *ruled]
+    if not named:
+        raise UnsuitableError(f"tune: {state} runs away by itself, and no present PID is known to start from")
     letters = structure or ("PID" if gains is not None and gains.td else "PI")
     starts = [one for _, one in ([*ruled, *named[:1]] if ruled else named)]
-    if not starts:
-        raise UnsuitableError(f"tune: {state} runs away by itself, and no present PID is known to start from")
-    for kind in dict.fromkeys((letters, "PI", "PID")):
-        held = gains if kind == letters else None
-        best = search(benches, starts, limits, kind, held, plant.doubts(benches[0].z)) or search(
-            benches[:1], starts, limits, kind, held
-        )
-        if best is not None:
-            named.append((f"search {kind}", best))
-            starts = [*starts, best]
+    named += _searched(benches, starts, limits, letters, gains, plant.doubts(benches[0].z))
     rows = tuple(Row(name, one, benches[0].assess(one), plant.doubt(benches[0], one)) for name, one in named)
     picked, refused = _pick(rows, letters, limits), None
     if gains is not None and rows[picked].doubt > DOUBT and rows[0].found.stable:
         picked, refused = 0, rows[picked]
-    bias = 0.0 if rows[picked].gains.ti or not isinstance(output, pid.Loops) else output.bias
-    loops = pid.Loops(bias=bias, loops=(rows[picked].gains.loop(state, dt),))
-    if isinstance(output, pid.Loops):
-        loops = loops.model_copy(update={"feedforward": output.feedforward, "rate": output.rate})
     title = f"tuned: {rows[picked].name}" if refused is None else "as logged: the log supports no others"
+    loops = _proposed(rows[picked].gains, state, task.dt, present)
     new = pid.PID(name=title, outputs={action: loops}).for_task(task)
     return Tuning(task, state, action, verdict, rows, picked, new, benches[0], shape, plant, limits, refused)
 
 
-def _present(
-    task: Task, batch: Batch, controller: Controller | None
-) -> tuple[str, tuple[tuple[str, Any], Gains] | None]:
-    """Return what the present controller is, in words, and its action with its loop and its gains."""
+def _searched(
+    benches: Sequence[Bench],
+    starts: Sequence[Gains],
+    limits: Limits,
+    letters: str,
+    present: Gains | None,
+    doubts: Floats,
+) -> Iterator[tuple[str, Gains]]:
+    """Yield the gains that a search finds for each structure, first for the one that is asked for.
+
+    Where no gains keep the limits on all plants, those that keep them on the plant itself are taken.
+    """
+    for kind in dict.fromkeys((letters, "PI", "PID")):
+        held = present if kind == letters else None
+        best = search(benches, starts, limits, kind, held, doubts) or search(
+            benches[:1], starts, limits, kind, held
+        )
+        if best is not None:
+            yield f"search {kind}", best
+            starts = [*starts, best]
+
+
+def _proposed(gains: Gains, state: str, dt: float, present: "_Present | None") -> pid.Loops:
+    """Return the loop with new gains, with what else the present controller does."""
+    loop = gains.loop(state, dt)
+    if present is None:
+        return pid.Loops(loops=(loop,))
+    before = present.output
+    loops = pid.Loops(bias=0.0 if gains.ti else before.bias, loops=(loop,))
+    return loops.model_copy(update={"feedforward": before.feedforward, "rate": before.rate})
+
+
+@dataclass(frozen=True)
+class _Present:
+    """The loop of the present controller, with its gains."""
+
+    action: str
+    output: pid.Loops
+    gains: Gains
+
+    @property
+    def state(self) -> str:
+        return self.output.chain[0].state
+
+
+def _present(task: Task, batch: Batch, controller: Controller | None) -> tuple[str, _Present | None]:
+    """Return what the present controller is, in words, and its loop, if a search can start from it."""
     if len(task.actions) > 1:
         raise ClearloopError("tune: works on one action: give a task with the action of the loop")
     if controller is None:
@@ -241,7 +272,7 @@ def _present(
         raise ClearloopError(
             "tune: expected one loop without a schedule; tune the loops of several one by one"
         )
-    return verdict, ((action, output), Gains.of(output.chain[0], output.gain_of(0), task.dt))
+    return verdict, _Present(action, output, Gains.of(output.chain[0], output.gain_of(0), task.dt))
 
 
 def _measured(task: Task, batch: Batch) -> tuple[Task, Batch]:

@@ -120,7 +120,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Markup:
     lines = [*map(repr, found), *(f"no {what}: {why}" for what, why in diagnosis.left_out.items())]
     return _block(
         f"Diagnosis on the {diagnosis.place}",
-        f"{diagnosis.task.name}",
+        diagnosis.task.name,
         typeset(diagnosis.controller),
         _list(lines),
     )

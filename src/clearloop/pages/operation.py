@@ -81,9 +81,8 @@ def guards(subject: Subject) -> Section:
     inputs = [one.variable for one in lower(controller).inputs if one.default is None]
     rows = []
     for variable in inputs:
-        check = controller.checks.get(variable.name, Check()) if variable.part == "value" else Check()
         unit = task.states[variable.name].unit if variable.name in task.states else ""
-        rows.append([str(variable), *_checks(check, unit)])
+        rows.append([str(variable), *_checks(controller.check_of(variable), unit)])
     safe = safe_actions(controller)
     lines = [
         f"{name}: the safe value is {quantity(safe[name] + 0.0, task.actions[name].unit)}, "

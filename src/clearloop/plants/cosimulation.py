@@ -279,7 +279,7 @@ class _Unit:
             had = f"only for {', '.join(names)}" if names else "only sources"
             raise _Refusal(f"it has no binary for this machine ({place}), {had}: export it for {place}")
         self._unit: Any = None
-        self._time = 0
+        self._steps = 0
 
     @staticmethod
     def _check_size(file: str) -> None:
@@ -318,7 +318,7 @@ class _Unit:
             self._unit.setupExperiment(startTime=0.0)
         self._unit.enterInitializationMode()
         self._unit.exitInitializationMode()
-        self._time = 0
+        self._steps = 0
         return self._read()
 
     def _fresh(self) -> Any:
@@ -345,13 +345,13 @@ class _Unit:
     def advance(self, inputs: Sequence[float]) -> list[float | None]:
         for one, value in zip(self._inputs, inputs, strict=True):
             self._set(one, value)
-        self._unit.doStep(currentCommunicationPoint=self._time * self._step, communicationStepSize=self._step)
-        self._time += 1
+        now = self._steps * self._step
+        self._unit.doStep(currentCommunicationPoint=now, communicationStepSize=self._step)
+        self._steps += 1
         return self._read()
 
     def _set(self, one: Any, value: float) -> None:
-        kind = "Integer" if one.type == "Enumeration" and self._old else one.type
-        kind = "Int64" if kind == "Enumeration" else kind
+        kind = self._kind(one)
         number = value if kind in ("Real", "Float64", "Float32") else round(value)
         getattr(self._unit, f"set{kind}")([one.valueReference], [number])
 
@@ -360,6 +360,10 @@ class _Unit:
 
     def _values(self) -> Iterator[float]:
         for one in self._outputs:
-            kind = "Integer" if one.type == "Enumeration" and self._old else one.type
-            kind = "Int64" if kind == "Enumeration" else kind
-            yield float(getattr(self._unit, f"get{kind}")([one.valueReference])[0])
+            yield float(getattr(self._unit, f"get{self._kind(one)}")([one.valueReference])[0])
+
+    def _kind(self, one: Any) -> str:
+        """Return the type by which a variable is set and read, such as Real or Int64."""
+        if one.type == "Enumeration":
+            return "Integer" if self._old else "Int64"
+        return str(one.type)

@@ -71,7 +71,7 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
     job, system = scenarios.job(task, history), lower_plant(task, history=history)
     steps, ended = _count_steps(task, policies, system, job)
     rollout = roll_out(policies, system, job._replace(steps=int(steps.max())), trajectories=True)
-    aims = [task.state_names.index(name) for name, aim in task.setpoints.items() if isinstance(aim, str)]
+    aims = [task.state_names.index(name) for name in task.logged_setpoints]
     setpoints = np.broadcast_to(scenarios.setpoints, (count, *scenarios.setpoints.shape[1:]))
     episode, row = _rows(steps)
     acting = np.minimum(row, steps[episode] - 1)

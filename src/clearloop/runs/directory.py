@@ -10,7 +10,7 @@ import json
 import math
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,21 +18,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
 
 import clearloop
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError, quoted
-from clearloop.files import check_ends, read_json, read_text, whole_file
+from clearloop.files import LOCK, check_ends, held, read_json, read_text, whole_file
 from clearloop.methods import Method
 from clearloop.methods.method import find_method
 from clearloop.task import Task
 
 Status = Literal["running", "interrupted", "refused", "finished"]
 _VERSIONS = ("clearloop", "numpy", "numba", "jax")
-_LOCK = ".lock"
 _BATCH = "batch.parquet"
 # Files that a run writes one after the other; a new run in the same directory must not find old ones.
 _LEFT_OVER = (
@@ -83,7 +81,7 @@ class RunDirectory:
             found = list(path.iterdir()) if path.exists() else []
         except OSError as error:
             raise ClearloopError(f"{path}: cannot be a run directory: {error.strerror}") from error
-        if not self.exists and any(one.name != _LOCK and one.suffix != ".partial" for one in found):
+        if not self.exists and any(one.name != LOCK and one.suffix != ".partial" for one in found):
             raise ClearloopError(f"{path}: holds files that do not belong to a run; choose another --out")
         if not self.exists or self.describe()["status"] == "refused":
             return
@@ -165,23 +163,13 @@ class RunDirectory:
             batch.save(copy)
         return batch
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Lock the directory, because two processes would write the same files.
 
         Raises:
             ClearloopError: Another process holds the lock.
         """
-        lock = FileLock(self.folder(".") / _LOCK)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            what = f"{self.path}: another process is at work there: wait for it, or stop it"
-            raise ClearloopError(what) from error
-        try:
-            yield
-        finally:
-            lock.release()
+        return held(self.folder("."))
 
     def go_on(self, **findings: Any) -> None:
         """Continue a run that was interrupted, or that was killed while it wrote a file."""

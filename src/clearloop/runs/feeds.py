@@ -7,10 +7,11 @@ import asyncio
 import csv
 import io
 import math
+import os
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -68,29 +69,37 @@ def csv_feed(path: str, task: Task, *, follow: bool, wait: float = _WAIT) -> Fee
     Raises:
         ClearloopError: The file cannot be read, or lacks a column.
     """
+    if path == "-":
+        yield from _rows(sys.stdin.buffer, path, task, 0, follow=False, wait=wait)
+        return
+    count = 0
+    while True:
+        with _opened(path) as file:
+            count = yield from _rows(file, path, task, count, follow=follow, wait=wait)
+        if not follow:
+            return
+        yield Notice(f"{path} begins again")
+
+
+def _opened(path: str) -> BinaryIO:
     try:
-        file = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115 - closed below
+        return Path(path).open("rb")
     except (OSError, ValueError) as error:
         raise ClearloopError(
             f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
-    try:
-        while True:
-            yield from _rows(file, path, task, follow=follow and path != "-", wait=wait)
-            if not follow or path == "-":
-                return
-            yield Notice(f"{path} begins again")
-            file.seek(0)
-    finally:
-        if path != "-":
-            file.close()
 
 
-def _rows(file: BinaryIO, path: str, task: Task, *, follow: bool, wait: float) -> Feed:
-    """Yield the rows of a file until it ends, or is shorter than before."""
+def _rows(
+    file: BinaryIO, path: str, task: Task, number: int, *, follow: bool, wait: float
+) -> Generator[Sample | Notice, None, int]:
+    """Yield the rows of a file until it ends, or if it is followed, until it begins again.
+
+    `number` is that of its first row, which tells the time where no column does. That of the next row is
+    returned.
+    """
     table: _Table | None = None
     head: list[str] = []
-    number = 0
     for line in _lines(file, path, follow=follow, wait=wait):
         if isinstance(line, Notice):
             yield line
@@ -108,7 +117,8 @@ def _rows(file: BinaryIO, path: str, task: Task, *, follow: bool, wait: float) -
         if sum(bool(one.strip()) for one in head) < 2:
             raise ClearloopError(f"{path}: has no rows")
         table = _Table(path, task, head)
-        yield from (table.sample(late, row) for row, late in enumerate(table.rows(head)))
+        yield from (table.sample(late, row) for row, late in enumerate(table.rows(head), number))
+    return number
 
 
 def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[str | Notice]:
@@ -126,11 +136,19 @@ def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[
         elif not piece and not follow:
             return
         elif not piece:
-            with suppress(OSError):
-                if Path(path).stat().st_size < file.tell():
-                    return
+            if _begins_again(file, path):
+                return
             yield Notice()
             time.sleep(wait)
+
+
+def _begins_again(file: BinaryIO, path: str) -> bool:
+    """Tell whether a file has become shorter, or whether another one has its name by now."""
+    try:
+        there = Path(path).stat()
+    except OSError:  # it has been renamed, and the next one is not there yet
+        return False
+    return there.st_size < file.tell() or not os.path.samestat(there, os.fstat(file.fileno()))
 
 
 class _Table:
@@ -146,8 +164,8 @@ class _Table:
         columns = task.columns
         wanted = dict(zip(task.state_names, columns.states, strict=True))
         wanted |= dict(zip(task.action_names, columns.actions, strict=True))
-        logged = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
-        wanted |= {f"{name}.setpoint": col for name, col in zip(logged, columns.setpoints, strict=True)}
+        aims = zip(task.logged_setpoints, columns.setpoints, strict=True)
+        wanted |= {f"{name}.setpoint": column for name, column in aims}
         for name in task.setpoints:
             if f"{name}.setpoint" not in wanted and f"{name}.setpoint" in names:
                 wanted[f"{name}.setpoint"] = f"{name}.setpoint"
@@ -201,13 +219,17 @@ class _Table:
             return math.nan
 
     def _seconds(self, cell: str) -> float:
-        """Return a time; NaN if the cell has none, or one that no clock shows."""
+        """Return a time; NaN if the cell has none, or one that no clock shows.
+
+        A date without a zone is in UTC, as in a log (`data/cells.py`).
+        """
         if abs(found := self._number(cell) * self._unit) < _LATEST:
             return found
         try:
-            return datetime.fromisoformat(cell.strip()).timestamp()
+            date = datetime.fromisoformat(cell.strip())
         except ValueError:
             return math.nan
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 # OPC UA.
@@ -354,9 +376,10 @@ class OpcuaFeed:
                 yield
                 for _ in range(5):
                     await asyncio.sleep(min(self._dt, 0.2))
-                    if self._write is not None:
-                        await _write_value(client, *self._write)
-                        self._write = None
+                    if (write := self._write) is not None:
+                        await _write_value(client, *write)
+                        if self._write is write:  # or a later value has come meanwhile
+                            self._write = None
                     collector.settle(2 * period / 1000)
                 await client.check_connection()
                 await client.nodes.server_state.read_value()
@@ -444,7 +467,8 @@ async def _write_value(client: "Client", node: str, value: float) -> None:
 
     place = client.get_node(node)
     kind = await place.read_data_type_as_variant_type()
-    await place.write_value(ua.DataValue(ua.Variant(value, kind)))
+    is_real = kind in (ua.VariantType.Float, ua.VariantType.Double)
+    await place.write_value(ua.DataValue(ua.Variant(value if is_real else round(value), kind)))
 
 
 class _Collector:

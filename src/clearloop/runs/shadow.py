@@ -10,7 +10,8 @@ import itertools
 import json
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -28,9 +29,9 @@ from clearloop.errors import ClearloopError
 from clearloop.exports import DOUBLE, lower
 from clearloop.exports.guard import routine_of
 from clearloop.exports.safety import safe_actions
-from clearloop.expression import variables
+from clearloop.expression import Expression, variables
 from clearloop.expression.nodes import READ_LIMIT
-from clearloop.files import check_ends, read_json, whole_file
+from clearloop.files import check_ends, held, read_json, whole_file
 from clearloop.plants.plant import task_window
 from clearloop.runs.feeds import Sample
 from clearloop.surrogate import Surrogate
@@ -234,6 +235,25 @@ def needed_states(controller: Controller, task: Task) -> set[str]:
     return found - {*task.derived}
 
 
+def computable(task: Task, given: Set[str]) -> dict[str, Expression]:
+    """Return the formulas of the derived states that follow from what is given.
+
+    A server need not have a node for a state that the controller does not read.
+
+    Args:
+        task: The task.
+        given: The states that every sample has.
+    """
+    known, found = {*given, *task.action_names}, {}
+    for name, formula in task.derived.items():
+        known.add(name)  # it may read its own past
+        if {variable.name for variable in variables(formula)} <= known:
+            found[name] = formula
+        elif name not in given:
+            known.remove(name)
+    return found
+
+
 class Shadow:
     """The controller beside the plant.
 
@@ -245,7 +265,8 @@ class Shadow:
         promise: What the model of a run promises, if there is one.
 
     Raises:
-        ClearloopError: The folder holds the file of another controller or task, or cannot be written.
+        ClearloopError: The folder holds the file of another controller or task, another process writes it, or
+            it cannot be written.
     """
 
     def __init__(
@@ -273,7 +294,6 @@ class Shadow:
         self._recent: deque[bool] = deque(maxlen=RECENT)
         self._block: list[Row] = []
         self._twin = Block(controller)
-        self._follow = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
         self._columns = [
             "time",
             *task.state_names,
@@ -284,28 +304,29 @@ class Shadow:
         ]
         self._begin_again()
         self.file, self._checks = folder / "shadow.csv", folder / "promise.csv"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._claim()
-            self._resume()
-            self._out = self._opened(self.file, self._columns)
-            self._out_checks = self._opened(self._checks, ["time", "kept"])
-        except OSError as error:
-            raise ClearloopError(f"{error.filename or folder}: {error.strerror or error}") from error
+        with ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(held(folder))
+                self._claim()
+                self._resume()
+                self._out = opened.enter_context(self._opened(self.file, self._columns))
+                self._out_checks = opened.enter_context(self._opened(self._checks, ["time", "kept"]))
+            except OSError as error:
+                raise ClearloopError(f"{error.filename or folder}: {error.strerror or error}") from error
+            self._files = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.settle()
-        self._out.close()
-        self._out_checks.close()
+        with self._files:
+            self.settle()
 
     def _begin_again(self) -> None:
         """Forget the past, because the next sample does not follow the last one."""
         self._twin.begin_again()
-        before = self.task.past_actions
-        self._derivation = Derivation(self.task.derived, self.task.action_names, before)
+        self._derivation: Derivation | None = None
 
     def take(self, sample: Sample) -> bool:
         """Take a sample, and say what the controller would have done.
@@ -340,11 +361,16 @@ class Shadow:
         fixed = {name: aim for name, aim in task.setpoints.items() if isinstance(aim, float)}
         given = {name: sample.values.get(f"{name}.setpoint", math.nan) for name in task.setpoints}
         aims = {**fixed, **self.controller.setpoint}
-        aims |= {name: aim for name, aim in given.items() if math.isfinite(aim) or name in self._follow}
+        aims |= {
+            name: aim for name, aim in given.items() if math.isfinite(aim) or name in task.logged_setpoints
+        }
         states = {name: sample.values[name] for name in task.state_names if name in sample.values}
         applied = {name: _plausible(sample.values.get(name, math.nan)) for name in task.action_names}
         self.shown, reasons = self._twin.step(states, aims)
         if not reasons:
+            if self._derivation is None:
+                formulas = computable(task, states.keys())
+                self._derivation = Derivation(formulas, task.action_names, task.past_actions)
             states = self._derivation.complete(states, aims)
             known = {
                 name: applied[name] if math.isfinite(applied[name]) else self.shown[name] for name in applied
@@ -390,7 +416,7 @@ class Shadow:
             return
         states = [self.seen[name] for name in self.task.state_names]
         actions = [self.seen[name] for name in self.task.action_names]
-        aims = [self.seen[f"{name}.setpoint"] for name in self._follow]
+        aims = [self.seen[f"{name}.setpoint"] for name in self.task.logged_setpoints]
         if reasons or not all(map(math.isfinite, (*states, *actions, *aims))):
             self.settle()
             return
@@ -498,9 +524,9 @@ class Shadow:
             sample = Sample(float(row["time"]), {})
             self._count(sample, {name: reason for name, _, reason in parts}, row["outside"] == "1")
             latest.append(row)
+        given = [name for name in self._columns[1 : -len(FLAGS)] if any(row[name] for row in latest)]
         for row in latest:
-            values = {name: _number(row[name]) for name in self._columns[1 : -len(FLAGS)]}
-            self._step(Sample(float(row["time"]), values))
+            self._step(Sample(float(row["time"]), {name: _number(row[name]) for name in given}))
         for row in _rows_of(self._checks, ["time", "kept"]):
             self._judge(float(row["time"]), row["kept"] == "1")
         self.resumed = self.counts.samples

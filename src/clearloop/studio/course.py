@@ -62,8 +62,7 @@ class SharedCourse:
 
 def made_up_aims(task: Task) -> dict[str, float]:
     """Return 0 for each setpoint that is a column of a log, unless the task has a signal for it."""
-    aims = task.setpoints.items()
-    return {name: 0.0 for name, aim in aims if isinstance(aim, str) and aim not in task.signals}
+    return {name: 0.0 for name, column in task.logged_setpoints.items() if column not in task.signals}
 
 
 class LoggedCourse:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+from anyio import to_thread
 from pydantic import Field
 
 from clearloop.errors import ClearloopError
@@ -107,7 +108,7 @@ class Learner:
             ClearloopError: The task, the batch or the method is not known.
         """
         find_method(wish.method)
-        stage = self._catalog.find(wish.task)
+        stage = await to_thread.run_sync(self._catalog.find, wish.task)
         data = [] if wish.batch is None else ["--data", str(self._batches.path(wish.batch))]
         async with self._starting:
             if self.busy:

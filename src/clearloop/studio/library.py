@@ -203,6 +203,7 @@ class Catalog:
         """Load the tasks; `first` is the one that is open first, a built-in name or a file."""
         self._runs = runs
         self._folder = runs.folder / "tasks"
+        self._reading = Lock()  # the models of a run are read once, also for several requests at a time
         own = Stage(first, Task.load(first))
         self.stages = {name: Stage(name, Task.load(name)) for name in builtin_tasks()}
         for file in sorted(self._folder.glob("[A-Za-z0-9]*.toml")):
@@ -252,7 +253,10 @@ class Catalog:
         if name not in self.stages:
             raise ClearloopError(f"there is no task {quoted(name)}")
         stage = self.stages[name]
-        return stage if stage.playable and stage.models is None else self._on_models(stage)
+        if stage.playable and stage.models is None:
+            return stage
+        with self._reading:
+            return self._on_models(self.stages[name])
 
     def _on_models(self, stage: Stage) -> Stage:
         """Return the stage of a task without a plant, with the models of its newest run that has some."""

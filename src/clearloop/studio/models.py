@@ -80,18 +80,16 @@ class Models:
         """Return the usual range of each state, in the log and at its setpoints."""
         task = self.task
         low, high = np.quantile(self.batch.states, [0.01, 0.99], axis=0)
-        found = {}
-        logged = iter(np.arange(len(task.setpoints)))
-        for j, name in enumerate(task.state_names):
-            ends = [float(low[j]), float(high[j])]
-            aim = task.setpoints.get(name)
-            if isinstance(aim, str) and self.batch.setpoints is not None:
-                column = self.batch.setpoints[:, next(logged)]
-                ends += [float(column.min()), float(column.max())]
-            elif isinstance(aim, float):
-                ends.append(aim)
-            found[name] = (min(ends), max(ends))
-        return found
+        aims: dict[str, list[float]] = {
+            name: [aim] for name, aim in task.setpoints.items() if isinstance(aim, float)
+        }
+        if (logged := self.batch.setpoints) is not None:
+            ends = np.stack([logged.min(axis=0), logged.max(axis=0)], axis=1)
+            aims |= dict(zip(task.logged_setpoints, ends.tolist(), strict=True))
+        return {
+            name: (min([least, *aims.get(name, [])]), max([most, *aims.get(name, [])]))
+            for name, least, most in zip(task.state_names, low.tolist(), high.tolist(), strict=True)
+        }
 
     @cached_property
     def law(self) -> Controller | None:

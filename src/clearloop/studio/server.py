@@ -17,7 +17,7 @@ import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
@@ -52,6 +52,7 @@ from clearloop.studio.library import Batches, Catalog, Runs, make_folder
 from clearloop.studio.live import TRY_AGAIN_LATER, Live
 from clearloop.studio.logs import DraftWish, Logs, TaskText, check_task, draft_task, own_task
 from clearloop.studio.session import Session
+from clearloop.studio.stage import Stage
 
 # Bodies of requests, which are read up to a limit.
 
@@ -166,14 +167,18 @@ class Studio:
         path = await to_thread.run_sync(self.runs.report, request.path_params["name"])
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
+    async def _stage(self, asked: HTTPConnection, find: Callable[[str], Stage]) -> Stage:
+        """Return the stage of the task that a request names, for which models may have to be read."""
+        return await to_thread.run_sync(find, asked.query_params.get("task", self.catalog.first))
+
     async def controllers(self, request: Request) -> Response:
         """Answer `GET /api/controllers?task=NAME`: all controllers of a task."""
-        stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
+        stage = await self._stage(request, self.catalog.find)
         return JSONResponse(await to_thread.run_sync(self.catalog.controllers, stage))
 
     async def margins(self, request: Request) -> Response:
         """Answer `GET /api/margins?task=NAME&controller=ID`: how far a loop is from instability."""
-        stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
+        stage = await self._stage(request, self.catalog.stage)
         name = request.query_params.get("controller", "")
         async with self._busy:
             return JSONResponse(await to_thread.run_sync(self.catalog.margins, name, stage))
@@ -184,7 +189,7 @@ class Studio:
 
     async def upload(self, request: Request) -> Response:
         """Answer `POST /api/batches?task=NAME&name=NAME`: keep the body, a CSV file, as a batch."""
-        stage = self.catalog.find(request.query_params.get("task", self.catalog.first))
+        stage = await self._stage(request, self.catalog.find)
         name = checked_name(request.query_params.get("name", ""), "a batch")
         keep = partial(self.batches.take, name=name, task=stage.task)
         return JSONResponse(await take_file(request, self.batches.folder, ".csv", keep))
@@ -259,7 +264,7 @@ class Studio:
 
     async def comparison(self, request: Request) -> Response:
         """Answer `GET /api/comparison?task=NAME&a=ID&b=ID`: what two controllers cost."""
-        stage = self.catalog.stage(request.query_params.get("task", self.catalog.first))
+        stage = await self._stage(request, self.catalog.stage)
         first, second = (request.query_params.get(side, "") for side in "ab")
         async with self._busy:
             return JSONResponse(await to_thread.run_sync(compare, self.catalog, stage, first, second))
@@ -298,7 +303,7 @@ class Studio:
             return
         self.sessions += 1
         try:
-            stage = self.catalog.stage(socket.query_params.get("task", self.catalog.first))
+            stage = await self._stage(socket, self.catalog.stage)
             session = await to_thread.run_sync(Session, stage)
             await Live(socket, session, self.catalog, self.batches).run()
         except ClearloopError as error:

@@ -329,7 +329,7 @@ class Recorder:
     def __init__(self, task: Task, name: str) -> None:
         """Begin an empty batch of this name."""
         self.task, self.name = task, name
-        self._followed = [name for name, aim in task.setpoints.items() if isinstance(aim, str)]
+        self._followed = list(task.logged_setpoints)
         self._episodes: list[list[RecordedRow]] = []
         self._open: list[RecordedRow] = []
         self.transitions = 0

@@ -155,6 +155,11 @@ class Fields(Table):
         return {name: state.setpoint for name, state in self.states.items() if state.setpoint is not None}
 
     @property
+    def logged_setpoints(self) -> dict[str, str]:
+        """The setpoints that are columns of the log: the name of the column by state."""
+        return {name: aim for name, aim in self.setpoints.items() if isinstance(aim, str)}
+
+    @property
     def scope(self) -> TaskScope:
         """The names that the task's formulas may refer to."""
         derived = tuple(name for name, state in self.states.items() if state.formula is not None)
@@ -437,7 +442,7 @@ class Task(Shown, Fields):
     @property
     def scorable(self) -> bool:
         """True if the plant can be run without a log: the task gives starts, a reward and setpoints."""
-        if any(isinstance(aim, str) and aim not in self.signals for aim in self.setpoints.values()):
+        if any(column not in self.signals for column in self.logged_setpoints.values()):
             return False
         boxed = self.start_box is not None and self.reward_expression is not None
         return self.foreign or (self.simulated and boxed)

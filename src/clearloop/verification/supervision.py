@@ -12,16 +12,12 @@ import numpy as np
 
 from clearloop.controllers import Controller
 from clearloop.controllers.routine import Input, Output, Ring, Routine
-from clearloop.exports.guard import (
-    HOLD_STEPS,
-    LONGEST_COUNT,
-    STATUS,
-)
+from clearloop.exports.guard import HOLD_STEPS, LONGEST_COUNT, STATUS
+from clearloop.exports.printer import plain_name
 from clearloop.exports.safety import before_start, forgets, integrals, safe_actions
 from clearloop.exports.spans import Precision
 from clearloop.expression import Variable
 from clearloop.expression.nodes import READ_LIMIT
-from clearloop.task.tables import Check
 from clearloop.verification.bounds import Arithmetic, Inputs, Shadow
 from clearloop.verification.vectors import TOLERANCES, Episode, Expectation
 
@@ -152,11 +148,10 @@ class Supervisor:
     def _test(self, one: Input, inputs: Inputs, given: Mapping[str, float], signs: set[str]) -> bool:
         """Return whether an input is valid, and add what is wrong with it to the signs."""
         x, variable, sensor = inputs[one.variable], one.variable, self._sensors[one.variable]
-        word = variable.name if variable.part == "value" else f"{variable.name}_{variable.part}"
-        check = self.controller.checks.get(variable.name, Check()) if variable.part == "value" else Check()
+        check = self.controller.check_of(variable)
         low, high = check.range or (-READ_LIMIT, READ_LIMIT)
         dt = self.controller.dt or 1.0
-        marked, inside = not given.get(f"valid {word}", 1.0), low <= x <= high
+        marked, inside = not given.get(f"valid {plain_name(variable)}", 1.0), low <= x <= high
         steady = moving = True
         if check.gradient is not None:
             change, room = abs(x - sensor.accepted) if inside else 0.0, check.gradient * dt * sensor.age
@@ -216,10 +211,8 @@ class Supervisor:
         if not self.exact:  # a large law and its offset may cancel
             sizes = abs(law[index]) + abs(actuator.offset) + abs(actuator.last)
             self._bound = max(self._bound, 4 * self.precision.unit * sizes)
-        led, most = (
-            law[index] + actuator.offset,
-            self.controller.change_of(self.law.outputs[index].action.name),
-        )
+        led = law[index] + actuator.offset
+        most = self.controller.change_of(self.law.outputs[index].action.name)
         return led if most is None else min(max(led, actuator.last - most), actuator.last + most)
 
     def _by_hand(self, wish: float, index: int, output: Output) -> float:
@@ -255,9 +248,8 @@ class Supervisor:
         if output.limits:
             low, high = output.limits
             for limit in (low, high):
-                if value != limit and abs(value - limit) <= self._bound + 8 * self.precision.unit * abs(
-                    limit
-                ):
+                rounding = self._bound + 8 * self.precision.unit * abs(limit)
+                if value != limit and abs(value - limit) <= rounding:
                     self._decided = self._decided and self.exact
             value = self.controller.range_of(name).limited(value)
             signs |= {"low"} if value <= low else set()
@@ -337,7 +329,7 @@ def _episode(
 
 
 def _moved(one: Input, value: float, controller: Controller, size: float, rng: np.random.Generator) -> float:
-    check = controller.checks.get(one.variable.name, Check()) if one.variable.part == "value" else Check()
+    check = controller.check_of(one.variable)
     most = size if check.gradient is None else check.gradient * (controller.dt or 1.0)
     value += float(rng.uniform(-0.9, 0.9)) * most
     low, high = check.range or (-READ_LIMIT, READ_LIMIT)
@@ -365,7 +357,7 @@ def _setting(
 
 
 def _wrong(fault: str, victim: Variable, held: float, controller: Controller, size: float) -> float:
-    check = controller.checks.get(victim.name, Check()) if victim.part == "value" else Check()
+    check = controller.check_of(victim)
     match fault:
         case "nan":
             return math.nan

@@ -14,7 +14,7 @@ from tests.studio.drone import drone_log
 from tests.studio.page.tab import SHORTEST, Opener, Tab, learn
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, ViewportSize
+    from playwright.sync_api import Locator, Route, ViewportSize
 
 WIDE: "ViewportSize" = {"width": 1400, "height": 900}
 NARROW: "ViewportSize" = {"width": 390, "height": 844}
@@ -181,3 +181,27 @@ def test_no_tab_has_serious_barriers(make_tab: Opener, scheme: str) -> None:
         tab.until(lambda name=name: tab.opened() == [name])  # type: ignore[misc]
         tab.page.wait_for_timeout(200)
         assert barriers(tab.page) == [], name
+
+
+def test_an_edit_while_the_task_is_drafted_keeps_nobody_waiting(make_tab: Opener, tmp_path: Path) -> None:
+    """The file has a name that is too long, and would begin with a dash where it is cut."""
+    log = tmp_path / f"{'a' * 30}-{'b' * 75}.csv"
+    log.write_text(drone_log())
+    tab = make_tab("#log")
+    page, held = tab.page, list["Route"]()
+    page.set_input_files("#log input[type=file]", log)
+    page.get_by_role("heading", name=f"{'b' * 75}.csv: 1,600 rows").wait_for()
+    drafted(tab, 'setpoint = "referencia"')
+
+    def hold(route: "Route") -> None:
+        held.append(route)
+
+    page.route("**/api/drafts", hold)
+    page.get_by_label("Tolerance of angulo_deg").fill("2")
+    tab.until(lambda: bool(held))
+    assert page.locator(".opened").get_attribute("aria-busy") == "true"
+    page.fill("#task-file", "# mine")
+    assert page.locator(".opened").get_attribute("aria-busy") is None
+    held[0].continue_()
+    page.wait_for_timeout(200)
+    assert text_of(tab) == "# mine"

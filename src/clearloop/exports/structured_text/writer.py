@@ -26,8 +26,6 @@ from clearloop.controllers.routine import (
     Status,
     Store,
     Sum,
-    formulas,
-    targets,
 )
 from clearloop.errors import ClearloopError
 from clearloop.exports.printer import STEP, Environment, Names, plain_name, ring_key
@@ -35,7 +33,7 @@ from clearloop.exports.spans import Precision, Span, found
 from clearloop.exports.statements import gain_words, output_words
 from clearloop.exports.structured_text.functions import DIALECT, RESERVED, finished, real, st_literal
 from clearloop.exports.structured_text.units import Declaration, Pou, VarSection, folded_lines
-from clearloop.expression import Call, Expression, Variable, fold, variables
+from clearloop.expression import Call, Expression, Variable, fold
 from clearloop.expression.nodes import READ_LIMIT, Operation
 
 _OWN = ("restart", "running", "k")  # names that every block may use itself
@@ -164,10 +162,7 @@ class Writer(Page):
         for one in self.routine.inputs:
             environment.forms[one.variable] = self.names["input", one]
         for state in self.routine.states:
-            initial = (
-                str(bool(state.start)).upper() if state.flag else st_literal(state.start, self.precision)
-            )
-            name = self.names[state.variable]
+            name, initial = self.names[state.variable], self._initial(state.start, state.flag)
             self.declare("VAR", name, state.words, type_="BOOL" if state.flag else "", initial=(initial,))
         environment.read_integrals(self.law)
         for ring in self.law.rings:  # between two calls, the latest value is element 1
@@ -204,11 +199,7 @@ class Writer(Page):
     def _declare_input(self, one: Input, name: str) -> None:
         spelled = "" if name == plain_name(one.variable) else str(one.variable)
         words = ", ".join(filter(None, (spelled, one.unit, one.words)))
-        initial: tuple[str, ...] = ()
-        if one.default is not None:
-            initial = (
-                str(bool(one.default)).upper() if one.flag else st_literal(one.default, self.precision),
-            )
+        initial = () if one.default is None else (self._initial(one.default, one.flag),)
         self.declare("VAR_INPUT", name, words, type_="BOOL" if one.flag else "", initial=initial)
 
     def _initial(self, value: float, flag: bool) -> str:
@@ -476,9 +467,7 @@ def split_deep(routine: Routine) -> Routine:
             replace(one, law=split_deep(one.law)) if isinstance(one, Act) else one for one in routine.body
         )
         return replace(routine, body=tuple(body))
-    names = {v.name for statement in routine.body for tree in formulas(statement) for v in variables(tree)}
-    names |= {v.name for statement in routine.body for v in targets(statement)}
-    splitter = _Splitter(names)
+    splitter = _Splitter(routine.names)
     rings: dict[Ring, Ring] = {}
     parts = [part for statement in routine.body for part in _statement(statement, splitter, rings)]
     return replace(routine, body=tuple(parts), rings=tuple(rings.get(ring, ring) for ring in routine.rings))

@@ -28,7 +28,6 @@ typedef struct {
     @NAME@_input input;
     @NAME@_memory memory;
     @NAME@_output output;
-    double start;  /* the time at which the simulation starts */
     double due;    /* the next sampling instant */
     double time;   /* the end of the latest call of doStep */
     int stepped;   /* 0 until the first control step */
@@ -76,7 +75,7 @@ static void begin(Instance *c)
 
 static void start_at(Instance *c, double time)
 {
-    c->start = c->due = c->time = time;
+    c->due = c->time = time;
 }
 
 /* Before the first control step the outputs are what it would give now; the memory does not change. */

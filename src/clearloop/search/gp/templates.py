@@ -165,49 +165,18 @@ class Frame:
             usual: The usual size of an expression without holes or constants.
             heights: The usual size of each output.
         """
-        fillings = (*template.holes, *template.constants)
-        numbers = {variable: n for n, variable in enumerate(fillings)}
-        frame = cls(template, sizes=[1.0] * len(fillings), outputs=[0] * len(fillings))
-        seen: set[int] = set()
-
-        def full(node: Expression) -> bool:
-            return any(variable in numbers for variable in variables(node))
-
-        def place(node: Expression, size: float, output: int) -> None:
-            if isinstance(node, Variable) and node in numbers:
-                n = numbers[node]
-                if n not in seen:
-                    seen.add(n)
-                    frame.sizes[n], frame.outputs[n] = size, output
-            if not isinstance(node, Call) or not full(node):
-                return
-            match node.operation.name, node.arguments:
-                case "mul", (left, right) if full(left) and full(right):
-                    scaling = right if right in template.constants else left
-                    place(scaling, size, output)
-                    place(left if scaling is right else right, 1.0, output)
-                case "mul", (left, right):
-                    inner, factor = (left, right) if full(left) else (right, left)
-                    place(inner, size / usual(factor), output)
-                    if isinstance(inner, Variable) and isinstance(factor, Variable):
-                        frame.factors.setdefault(numbers[inner], factor)
-                case "div", (left, right):
-                    place(left, size if full(right) else size * usual(right), output)
-                    place(right, 1.0, output)
-                case (("add" | "sub" | "neg" | "min" | "max" | "abs" | "clip" | "if"), arguments):
-                    for argument in arguments:
-                        place(argument, size, output)
-                case _, arguments:
-                    for argument in arguments:
-                        place(argument, 1.0, output)
-
+        numbers = {variable: n for n, variable in enumerate((*template.holes, *template.constants))}
+        sizing = _Sizing(template, numbers, usual)
+        frame = cls(template, factors=sizing.factors)
         for output, (formula, height) in enumerate(zip(template.formulas, heights, strict=True)):
-            place(formula, height, output)
+            sizing.place(formula, height, output)
             program = encode(formula, lambda one: -1 - numbers[one] if one in numbers else slot(one))
             genes = zip(program.code.tolist(), program.operand.tolist(), strict=True)
             frame.programs.append(
                 [int(-1 - x) if x < 0 and code != NUMBER else (code, x) for code, x in genes]
             )
+        found = [sizing.found[n] for n in range(len(numbers))]
+        frame.sizes, frame.outputs = [size for size, _ in found], [output for _, output in found]
         return frame
 
     def split(self, values: Sequence[_T]) -> tuple[Sequence[_T], Sequence[_T]]:
@@ -230,3 +199,52 @@ class Frame:
                     operand.append(gene[1])
             programs.append(Genome(tuple(code), tuple(operand)))
         return programs
+
+
+class _Sizing:
+    """The usual sizes of what fills a template, found from the root of each formula to its leaves.
+
+    Args:
+        template: The template.
+        numbers: The number of each filling.
+        usual: The usual size of an expression without holes or constants.
+    """
+
+    def __init__(
+        self, template: Template, numbers: Mapping[Variable, int], usual: Callable[[Expression], float]
+    ) -> None:
+        self._template, self._numbers, self._usual = template, numbers, usual
+        self.found: dict[int, tuple[float, int]] = {}
+        """the size of each filling, and the output in whose formula it stands first"""
+        self.factors: dict[int, Variable] = {}
+        """see `Frame`"""
+
+    def _is_open(self, node: Expression) -> bool:
+        """Tell whether there are holes or constants in an expression."""
+        return any(variable in self._numbers for variable in variables(node))
+
+    def place(self, node: Expression, size: float, output: int) -> None:
+        """Note the sizes of what fills an expression that should have this size."""
+        if isinstance(node, Variable) and node in self._numbers:
+            self.found.setdefault(self._numbers[node], (size, output))
+        if not isinstance(node, Call) or not self._is_open(node):
+            return
+        match node.operation.name, node.arguments:
+            case "mul", (left, right) if self._is_open(left) and self._is_open(right):
+                scaling = right if right in self._template.constants else left
+                self.place(scaling, size, output)
+                self.place(left if scaling is right else right, 1.0, output)
+            case "mul", (left, right):
+                inner, factor = (left, right) if self._is_open(left) else (right, left)
+                self.place(inner, size / self._usual(factor), output)
+                if isinstance(inner, Variable) and isinstance(factor, Variable):
+                    self.factors.setdefault(self._numbers[inner], factor)
+            case "div", (left, right):
+                self.place(left, size if self._is_open(right) else size * self._usual(right), output)
+                self.place(right, 1.0, output)
+            case (("add" | "sub" | "neg" | "min" | "max" | "abs" | "clip" | "if"), arguments):
+                for argument in arguments:
+                    self.place(argument, size, output)
+            case _, arguments:
+                for argument in arguments:
+                    self.place(argument, 1.0, output)

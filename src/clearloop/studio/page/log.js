@@ -12,7 +12,7 @@ const EDITED = "You have edited this file. What you change in the table above wr
 const DRAFTED = "This is what `clearloop init` writes. Read it: a log does not say what you want. You can edit it here.";
 const MARKS = { ok: "✓", note: "•", warning: "!", problem: "✗" };
 
-const safe = (file) => file.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(-80);
+const safe = (file) => file.replace(/[^A-Za-z0-9._-]+/g, "-").slice(-80).replace(/^[^A-Za-z0-9]+/, "");
 
 export class Log {
   #log = null;
@@ -139,6 +139,7 @@ export class Log {
   #edit() {
     this.#turn += 1;
     clearTimeout(this.#timer);
+    this.opened.removeAttribute("aria-busy"); // nobody waits for the answer that is on its way
     this.#edited = true;
     put(this.note, EDITED);
     this.#judge(null);

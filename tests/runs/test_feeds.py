@@ -99,6 +99,24 @@ def test_a_file_that_becomes_shorter_begins_again(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_file_that_another_one_replaces_is_read_to_its_end_first(tmp_path: Path) -> None:
+    """As a logger does that begins a new file each day; in between, there may be no file for a while."""
+    file, old = tmp_path / "live.csv", tmp_path / "live.csv.1"
+    file.write_text("time,heat,flame\n0,1,2\n1,3,4\n")
+    feed = csv_feed(str(file), PLAIN, follow=True, wait=0.0)
+    assert [one.time for one in islice(feed, 2) if isinstance(one, Sample)] == [0, 1]
+    assert list(islice(feed, 1)) == [Notice("")]
+    file.rename(old)
+    assert list(islice(feed, 2)) == [Notice(""), Notice("")]
+    with old.open("a") as more:
+        more.write("2,5,6\n")
+    file.write_text("time,heat,flame\n3,7,8\n4,9,10\n5,11,12\n6,13,14\n")  # and longer than the old one
+    found = list(islice(feed, 6))
+    assert [one.time if isinstance(one, Sample) else one.text for one in found] == [
+        2, f"{file} begins again", 3, 4, 5, 6,
+    ]  # fmt: skip
+
+
 # Nodes of a server: each change comes alone, with its own time.
 
 

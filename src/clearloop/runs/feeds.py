@@ -7,6 +7,7 @@ import asyncio
 import csv
 import io
 import math
+import os
 import sys
 import time
 from collections import deque
@@ -68,26 +69,25 @@ def csv_feed(path: str, task: Task, *, follow: bool, wait: float = _WAIT) -> Fee
     Raises:
         ClearloopError: The file cannot be read, or lacks a column.
     """
-    try:
-        file = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115 - closed below
-    except (OSError, ValueError) as error:
-        raise ClearloopError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    try:
-        while True:
-            yield from _rows(file, path, task, follow=follow and path != "-", wait=wait)
-            if not follow or path == "-":
-                return
-            yield Notice(f"{path} begins again")
-            file.seek(0)
-    finally:
-        if path != "-":
-            file.close()
+    if path == "-":
+        yield from _rows(sys.stdin.buffer, path, task, follow=False, wait=wait)
+        return
+    while True:
+        try:
+            file = Path(path).open("rb")  # noqa: SIM115 - closed below
+        except (OSError, ValueError) as error:
+            raise ClearloopError(
+                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from error
+        with file:
+            yield from _rows(file, path, task, follow=follow, wait=wait)
+        if not follow:
+            return
+        yield Notice(f"{path} begins again")
 
 
 def _rows(file: BinaryIO, path: str, task: Task, *, follow: bool, wait: float) -> Feed:
-    """Yield the rows of a file until it ends, or is shorter than before."""
+    """Yield the rows of a file until it ends, or until another or a shorter one is in its place."""
     table: _Table | None = None
     head: list[str] = []
     number = 0
@@ -113,7 +113,7 @@ def _rows(file: BinaryIO, path: str, task: Task, *, follow: bool, wait: float) -
 
 def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[str | Notice]:
     """Yield whole lines; while there is none, yield notices."""
-    begun = b""
+    begun, replaced = b"", False
     while True:
         piece = file.readline(LONGEST_LINE)
         begun += piece
@@ -126,11 +126,19 @@ def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[
         elif not piece and not follow:
             return
         elif not piece:
-            with suppress(OSError):
-                if Path(path).stat().st_size < file.tell():
-                    return
-            yield Notice()
-            time.sleep(wait)
+            if replaced:
+                return
+            if not (replaced := _is_replaced(file, path)):  # if so, what came last is read first
+                yield Notice()
+                time.sleep(wait)
+
+
+def _is_replaced(file: BinaryIO, path: str) -> bool:
+    """Tell whether a path leads to another file now, or whether the file has become shorter."""
+    with suppress(OSError):
+        there, here = Path(path).stat(), os.fstat(file.fileno())
+        return not os.path.samestat(there, here) or here.st_size < file.tell()
+    return False  # it is not there: its successor will be
 
 
 class _Table:

@@ -305,4 +305,4 @@ def test_the_application_is_named_by_its_certificate(tmp_path: Path, form: str) 
     for builder, uri in ((plain, None), (named, "urn:me")):
         signed = builder.sign(key, hashes.SHA256())
         file.write_bytes(signed.public_bytes(getattr(serialization.Encoding, form)))
-        assert feeds._application_uri(file) == uri
+        assert feeds._application_uri(file.read_bytes()) == uri

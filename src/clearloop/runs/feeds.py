@@ -243,6 +243,7 @@ class Access:
 
 
 PATIENCE = 10.0  # seconds for which a server may be silent
+NO_ENDPOINT = "No matching endpoints"  # what asyncua says if a server does not offer the policy
 TRIGGER = "trigger"  # the node in the table that says when a sample is complete
 
 
@@ -341,6 +342,8 @@ class OpcuaFeed:
                 raise
             except Exception as error:
                 reason = " ".join(str(error).split()) or type(error).__name__
+                if NO_ENDPOINT in reason:
+                    reason += "; does it ask for --certificate and --key, or for another --policy?"
                 if not connected_once and _is_final(error):
                     raise ClearloopError(f"--opcua {self._access.url}: {reason}") from error
                 if not lost:
@@ -403,6 +406,8 @@ def _is_final(error: Exception) -> bool:
     if isinstance(error, UaStatusCodeError):
         words = ("Identity", "UserAccess", "Certificate", "Security")
         return any(word in type(error).__name__ for word in words)
+    if NO_ENDPOINT in str(error):
+        return True
     return not isinstance(error, OSError | asyncio.TimeoutError | UaError)
 
 
@@ -415,6 +420,7 @@ async def connect(access: Access) -> "Client":
     try:
         from asyncua.client.client import Client
         from asyncua.crypto import security_policies
+        from asyncua.crypto.uacrypto import CertProperties
     except ImportError as error:
         raise ClearloopError("--opcua needs asyncua: pip install 'clearloop[opcua]'") from error
     # A closed connection is noticed at once. One on which nothing comes is given up only after some time,
@@ -427,20 +433,24 @@ async def connect(access: Access) -> "Client":
         policy = getattr(security_policies, f"SecurityPolicy{access.policy}", None)
         if policy is None:
             raise ClearloopError(f"--policy {access.policy}: unknown; the usual one is Basic256Sha256")
-        client.application_uri = _application_uri(access.certificate) or client.application_uri
-        await client.set_security(policy, str(access.certificate), str(access.key))
+        certificate, key = access.certificate.read_bytes(), access.key.read_bytes()
+        client.application_uri = _application_uri(certificate) or client.application_uri
+        forms = [CertProperties(one, "pem" if _is_pem(one) else "der") for one in (certificate, key)]
+        await client.set_security(policy, *forms)
     await client.connect()
     return client
 
 
-def _application_uri(certificate: Path) -> str | None:
+def _is_pem(content: bytes) -> bool:
+    """Tell whether a certificate or key is in the text form, whatever its file is called."""
+    return b"-----BEGIN" in content
+
+
+def _application_uri(content: bytes) -> str | None:
     """Return the name of the application in a certificate, which a server compares with ours."""
     from cryptography import x509
 
-    content = certificate.read_bytes()
-    load = (
-        x509.load_pem_x509_certificate if b"BEGIN CERTIFICATE" in content else x509.load_der_x509_certificate
-    )
+    load = x509.load_pem_x509_certificate if _is_pem(content) else x509.load_der_x509_certificate
     with suppress(x509.ExtensionNotFound):
         names = load(content).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return next(iter(names.get_values_for_type(x509.UniformResourceIdentifier)), None)

@@ -435,8 +435,8 @@ async def connect(access: Access) -> "Client":
             raise ClearloopError(f"--policy {access.policy}: unknown; the usual one is Basic256Sha256")
         certificate, key = access.certificate.read_bytes(), access.key.read_bytes()
         client.application_uri = _application_uri(certificate) or client.application_uri
-        forms = [CertProperties(one, "pem" if _is_pem(one) else "der") for one in (certificate, key)]
-        await client.set_security(policy, *forms)
+        parts = [CertProperties(one, "pem" if _is_pem(one) else "der") for one in (certificate, key)]
+        await client.set_security(policy, parts[0], parts[1])
     await client.connect()
     return client
 

@@ -427,7 +427,8 @@ class Shadow:
         if not self.has_left and len(self._recent) >= FEWEST and off > LEFT:
             self.has_left = True
             self.counts.left += 1
-            self._tell(time, f"the plant leaves the promise: {percent(off, 0)} of the last predictions are off")
+            share = percent(off, 0)
+            self._tell(time, f"the plant leaves the promise: {share} of the last predictions are off")
         elif self.has_left and off < LEFT / 2:
             self.has_left = False
             self._tell(time, "the plant is back in the promise")

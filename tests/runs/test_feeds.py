@@ -136,6 +136,24 @@ def test_a_date_without_a_zone_is_utc(tmp_path: Path, monkeypatch: pytest.Monkey
     assert times == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
 
 
+def test_a_file_that_another_one_replaces_is_read_to_its_end_first(tmp_path: Path) -> None:
+    """As a logger does that begins a new file each day; in between, there may be no file for a while."""
+    file, old = tmp_path / "live.csv", tmp_path / "live.csv.1"
+    file.write_text("time,heat,flame\n0,1,2\n1,3,4\n")
+    feed = csv_feed(str(file), PLAIN, follow=True, wait=0.0)
+    assert [one.time for one in islice(feed, 2) if isinstance(one, Sample)] == [0, 1]
+    assert list(islice(feed, 1)) == [Notice("")]
+    file.rename(old)
+    assert list(islice(feed, 2)) == [Notice(""), Notice("")]
+    with old.open("a") as more:
+        more.write("2,5,6\n")
+    file.write_text("time,heat,flame\n3,7,8\n4,9,10\n5,11,12\n6,13,14\n")  # and longer than the old one
+    found = list(islice(feed, 6))
+    assert [one.time if isinstance(one, Sample) else one.text for one in found] == [
+        2, f"{file} begins again", 3, 4, 5, 6,
+    ]  # fmt: skip
+
+
 # Nodes of a server: each change comes alone, with its own time.
 
 
@@ -324,7 +342,7 @@ def test_the_application_is_named_by_its_certificate(tmp_path: Path, form: str) 
     for builder, uri in ((plain, None), (named, "urn:me")):
         signed = builder.sign(key, hashes.SHA256())
         file.write_bytes(signed.public_bytes(getattr(serialization.Encoding, form)))
-        assert feeds._application_uri(file) == uri
+        assert feeds._application_uri(file.read_bytes()) == uri
 
 
 # What is written to a server.

@@ -1,5 +1,6 @@
 """A controller beside a plant: every sample once, whatever is stopped, and a plant that drifts is told."""
 
+import base64
 import gc
 import json
 import threading
@@ -338,15 +339,22 @@ def test_a_server_that_is_restarted_loses_nothing_that_was_offered(tmp_path: Pat
     assert rows["heat"].to_list() == [given[time]["heat"] for time in wanted]
 
 
-def test_a_user_and_a_certificate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["PEM", "DER"])
+def test_a_user_and_a_certificate(form: str, tmp_path: Path) -> None:
+    """What is in a file tells its form, because OpenSSL's keys in PEM are called `.key`."""
     port, names = free_port(), ("heat", "flame", "aim")
     certificate, key = make_certificate(tmp_path)
+    ours = tmp_path / "client.crt", tmp_path / "client.key"
+    for file, given in zip((certificate, key), ours, strict=True):
+        text = file.read_text()
+        raw = base64.b64decode("".join(text.splitlines()[1:-1]))
+        given.write_bytes(text.encode() if form == "PEM" else raw)
     access = Access(
         url=f"opc.tcp://127.0.0.1:{port}",
         user="operator",
         password="secret",  # noqa: S106 - of the test's own server
-        certificate=certificate,
-        key=key,
+        certificate=ours[0],
+        key=ours[1],
     )
     with PlantServer(names, port, users=True, certificate=(certificate, key)) as server:
         found: list[Shadow] = []
@@ -362,6 +370,9 @@ def test_a_user_and_a_certificate(tmp_path: Path) -> None:
         wrong = Access(**{**vars(access), "password": "guessed"})
         with pytest.raises(ClearloopError, match=r"--opcua opc\.tcp"):
             next(thing for thing in OpcuaFeed(wrong, NODES, 0.1) if isinstance(thing, Sample))
+        bare = Access(url=access.url)
+        with pytest.raises(ClearloopError, match="does it ask for --certificate"):
+            next(thing for thing in OpcuaFeed(bare, NODES, 0.1) if isinstance(thing, Sample))
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:

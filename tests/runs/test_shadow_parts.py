@@ -253,7 +253,7 @@ def test_the_plant_has_left_if_more_than_a_quarter_of_the_latest_predictions_are
     assert beside.has_left
     assert (beside.counts.checked, beside.counts.kept, beside.counts.left) == (81, 60, 1)
     assert [one.text for one in beside.events] == [
-        "the plant leaves the promise: 26% of the last predictions are off"
+        "the plant leaves the promise: 26 % of the last predictions are off"
     ]
     assert beside.events[0].time == 80.0
 
@@ -279,7 +279,7 @@ class Counting:
 
     def kept(self, rows: list[Any]) -> list[bool]:
         self.rows.append(len(rows))
-        return [True]
+        return [True] * ((len(rows) - 1 - self.overlap) // self.ahead)
 
 
 @pytest.mark.parametrize(
@@ -302,8 +302,20 @@ def test_blocks_of_samples_are_compared_and_overlap(
             late = 5.0 if gap is not None and time >= gap / 10 - 1e-9 else 0.0
             beside.take(Sample(time + late, values))
     assert promise.rows == asked
-    assert beside.counts.checked == len(asked)
-    assert len((tmp_path / "promise.csv").read_text().splitlines()) == 1 + len(asked)
+    assert beside.counts.checked == sum((rows - 21) // 10 for rows in asked)
+    assert len((tmp_path / "promise.csv").read_text().splitlines()) == 1 + beside.counts.checked
+
+
+def test_each_prediction_has_its_own_time_and_waits_for_seconds_only(tmp_path: Path) -> None:
+    """Of a plant with a sample each minute, the first prediction is judged when it can be."""
+    promise: Any = Counting()
+    task = PLAIN.model_copy(update={"dt": 60.0})
+    with Shadow(PLAIN_LAW, task, tmp_path, promise=promise) as beside:
+        for row, (_, values) in enumerate(boiler(51, 1)):
+            beside.take(Sample(60.0 * row, values))
+        assert promise.rows == [31, 31, 31]
+        times = [line.split(",")[0] for line in (tmp_path / "promise.csv").read_text().splitlines()[1:]]
+        assert [float(time) for time in times] == [60 * 30, 60 * 40, 60 * 50]
 
 
 def test_a_sample_without_a_number_ends_a_block(tmp_path: Path) -> None:

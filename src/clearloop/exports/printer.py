@@ -89,6 +89,7 @@ class Dialect:
             before it.
         number: The function that writes a number in a precision.
         brackets: Whether brackets show the order of all operations, so that no reader needs to know it.
+        truths: A condition that never holds, and one that always holds.
     """
 
     plain: Mapping[str, str]
@@ -96,6 +97,7 @@ class Dialect:
     helpers: Mapping[str, str] = field(default_factory=dict)
     number: Callable[[float, Precision], str] = plain_number
     brackets: bool = False
+    truths: tuple[str, str] = ("false", "true")
 
     def helpers_in(self, text: str) -> list[str]:
         """Return the helpers that a text calls, and those that they call, in the order of the table."""
@@ -171,6 +173,8 @@ class Printer:
         span, special = found(name, [piece.span for piece in arguments], self.precision)
         values = [piece.value for piece in arguments if piece.value is not None]
         value = operation.meaning(*values) if len(values) == len(arguments) else None
+        if operation.kind == "condition" and value is not None:
+            return Piece(self.dialect.truths[bool(value)], ATOM, span, value)
         if special and value is not None:
             return self._number(value)
         form = self.dialect.plain[name]

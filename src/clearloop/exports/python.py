@@ -128,7 +128,7 @@ _ACTIVATIONS = {
 }
 _LAYERS = layer_functions(_LAYER, _ACTIVATIONS)  # in double precision no sum of a network overflows
 
-_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS)
+_DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_HELPERS | _LAYERS, truths=("False", "True"))
 
 _SYNTAX = Syntax(
     let="{target} = {value}",

@@ -84,16 +84,13 @@ def verdicts(shadow: Shadow) -> Iterator[tuple[bool, str]]:
         )
     else:
         ahead = shadow.promise.ahead * shadow.task.dt
-        share = percent(counts.kept / counts.checked, 0)
+        share, limit = percent(counts.kept / counts.checked, 0), percent(LEFT, 0)
         text = (
             f"{share} of {counts.checked:,} predictions over {ahead:g} s were within the promised interval, "
-            f"which holds {SURE:.0%} on the held-out part of the log."
+            f"which holds {percent(SURE, 0)} on the held-out part of the log."
         )
         if shadow.has_left:
-            yield (
-                False,
-                f"The plant has left the promise. {text} More than {LEFT:.0%} of the latest were not.",
-            )
+            yield False, f"The plant has left the promise. {text} More than {limit} of the latest were not."
         elif counts.left:
             yield False, f"The plant left the promise {_times(counts.left)}, and is back. {text}"
         else:

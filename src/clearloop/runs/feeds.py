@@ -123,7 +123,7 @@ def _rows(
 
 def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[str | Notice]:
     """Yield whole lines; while there is none, yield notices."""
-    begun = b""
+    begun, replaced = b"", False
     while True:
         piece = file.readline(LONGEST_LINE)
         begun += piece
@@ -136,19 +136,19 @@ def _lines(file: BinaryIO, path: str, *, follow: bool, wait: float) -> Iterator[
         elif not piece and not follow:
             return
         elif not piece:
-            if _begins_again(file, path):
+            if replaced:
                 return
-            yield Notice()
-            time.sleep(wait)
+            if not (replaced := _is_replaced(file, path)):  # if so, what came last is read first
+                yield Notice()
+                time.sleep(wait)
 
 
-def _begins_again(file: BinaryIO, path: str) -> bool:
-    """Tell whether a file has become shorter, or whether another one has its name by now."""
-    try:
-        there = Path(path).stat()
-    except OSError:  # it has been renamed, and the next one is not there yet
-        return False
-    return there.st_size < file.tell() or not os.path.samestat(there, os.fstat(file.fileno()))
+def _is_replaced(file: BinaryIO, path: str) -> bool:
+    """Tell whether a path leads to another file now, or whether the file has become shorter."""
+    with suppress(OSError):
+        there, here = Path(path).stat(), os.fstat(file.fileno())
+        return not os.path.samestat(there, here) or here.st_size < file.tell()
+    return False  # it is not there: its successor will be
 
 
 class _Table:
@@ -257,6 +257,7 @@ class Access:
 
 
 PATIENCE = 10.0  # seconds for which a server may be silent
+NO_ENDPOINT = "No matching endpoints"  # what asyncua says if a server does not offer the policy
 TRIGGER = "trigger"  # the node in the table that says when a sample is complete
 
 
@@ -355,6 +356,8 @@ class OpcuaFeed:
                 raise
             except Exception as error:
                 reason = " ".join(str(error).split()) or type(error).__name__
+                if NO_ENDPOINT in reason:
+                    reason += "; does it ask for --certificate and --key, or for another --policy?"
                 if not connected_once and _is_final(error):
                     raise ClearloopError(f"--opcua {self._access.url}: {reason}") from error
                 if not lost:
@@ -418,6 +421,8 @@ def _is_final(error: Exception) -> bool:
     if isinstance(error, UaStatusCodeError):
         words = ("Identity", "UserAccess", "Certificate", "Security")
         return any(word in type(error).__name__ for word in words)
+    if NO_ENDPOINT in str(error):
+        return True
     return not isinstance(error, OSError | asyncio.TimeoutError | UaError)
 
 
@@ -430,6 +435,7 @@ async def connect(access: Access) -> "Client":
     try:
         from asyncua.client.client import Client
         from asyncua.crypto import security_policies
+        from asyncua.crypto.uacrypto import CertProperties
     except ImportError as error:
         raise ClearloopError("--opcua needs asyncua: pip install 'clearloop[opcua]'") from error
     # A closed connection is noticed at once. One on which nothing comes is given up only after some time,
@@ -442,20 +448,24 @@ async def connect(access: Access) -> "Client":
         policy = getattr(security_policies, f"SecurityPolicy{access.policy}", None)
         if policy is None:
             raise ClearloopError(f"--policy {access.policy}: unknown; the usual one is Basic256Sha256")
-        client.application_uri = _application_uri(access.certificate) or client.application_uri
-        await client.set_security(policy, str(access.certificate), str(access.key))
+        certificate, key = access.certificate.read_bytes(), access.key.read_bytes()
+        client.application_uri = _application_uri(certificate) or client.application_uri
+        parts = [CertProperties(one, "pem" if _is_pem(one) else "der") for one in (certificate, key)]
+        await client.set_security(policy, parts[0], parts[1])
     await client.connect()
     return client
 
 
-def _application_uri(certificate: Path) -> str | None:
+def _is_pem(content: bytes) -> bool:
+    """Tell whether a certificate or key is in the text form, whatever its file is called."""
+    return b"-----BEGIN" in content
+
+
+def _application_uri(content: bytes) -> str | None:
     """Return the name of the application in a certificate, which a server compares with ours."""
     from cryptography import x509
 
-    content = certificate.read_bytes()
-    load = (
-        x509.load_pem_x509_certificate if b"BEGIN CERTIFICATE" in content else x509.load_der_x509_certificate
-    )
+    load = x509.load_pem_x509_certificate if _is_pem(content) else x509.load_der_x509_certificate
     with suppress(x509.ExtensionNotFound):
         names = load(content).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return next(iter(names.get_values_for_type(x509.UniformResourceIdentifier)), None)

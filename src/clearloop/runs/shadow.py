@@ -32,6 +32,7 @@ from clearloop.exports.safety import safe_actions
 from clearloop.expression import Expression, variables
 from clearloop.expression.nodes import READ_LIMIT
 from clearloop.files import check_ends, held, read_json, whole_file
+from clearloop.numbers import percent
 from clearloop.plants.plant import task_window
 from clearloop.runs.feeds import Sample
 from clearloop.surrogate import Surrogate
@@ -47,7 +48,7 @@ Row = tuple[list[float], list[float], list[float]]
 
 SURE = 0.95  # share of the errors on held-out data within the promised interval
 RECENT, FEWEST, LEFT = 100, 20, 0.25  # predictions that count, the fewest, and the share of a plant that left
-BLOCK = 200  # samples that are compared with the model at once
+BLOCK, DELAY = 200, 20.0  # samples that are compared with the model at once, and seconds that they may wait
 WARM_UP = 10_000  # rows from which the memory of a controller is made again after a restart
 POINTS = 1_000  # of the figure
 MOST_EVENTS = 200  # that are remembered; all of them are in the files
@@ -100,7 +101,10 @@ class Promise:
         return np.asarray(np.median(found, axis=0), np.float64)
 
     def kept(self, rows: Sequence[Row]) -> list[bool]:
-        """Return whether the plant was within the promised interval, for each prediction from these rows."""
+        """Return whether the plant was within the promised interval, for each prediction from these rows.
+
+        Predictions are of the row `overlap + ahead`, of that `ahead` rows later, and so on.
+        """
         columns = self.task.columns
         states, actions, aims = (np.array(part, np.float64) for part in zip(*rows, strict=True))
         batch = Batch(
@@ -292,7 +296,7 @@ class Shadow:
         self.has_left = False
         """whether the plant is outside the promise now"""
         self._recent: deque[bool] = deque(maxlen=RECENT)
-        self._block: list[Row] = []
+        self._block: list[tuple[float, Row]] = []
         self._twin = Block(controller)
         self._columns = [
             "time",
@@ -420,20 +424,24 @@ class Shadow:
         if reasons or not all(map(math.isfinite, (*states, *actions, *aims))):
             self.settle()
             return
-        self._block.append((states, actions, aims))
-        if len(self._block) > BLOCK + self.promise.overlap:
-            self._compare(time)
+        self._block.append((time, (states, actions, aims)))
+        ahead = self.promise.ahead
+        size = ahead * max(1, int(min(BLOCK, DELAY / self.task.dt)) // ahead)
+        if len(self._block) > size + self.promise.overlap:
+            self._compare()
             self._block = self._block[-self.promise.overlap - 1 :]
 
     def settle(self) -> None:
         """Compare with the model what has not been compared, because the next sample does not follow it."""
         if self.promise is not None and len(self._block) > self.promise.overlap + self.promise.ahead:
-            self._compare(self.counts.last)
+            self._compare()
         self._block.clear()
 
-    def _compare(self, time: float) -> None:
+    def _compare(self) -> None:
         assert self.promise is not None  # noqa: S101 - or there would be no block
-        for kept in self.promise.kept(self._block):
+        predicted = self._block[self.promise.overlap + self.promise.ahead :: self.promise.ahead]
+        found = self.promise.kept([row for _, row in self._block])
+        for (time, _), kept in zip(predicted, found, strict=True):
             self._judge(time, kept)
             self._write(self._out_checks, [repr(time), str(int(kept))])
 
@@ -445,7 +453,8 @@ class Shadow:
         if not self.has_left and len(self._recent) >= FEWEST and off > LEFT:
             self.has_left = True
             self.counts.left += 1
-            self._tell(time, f"the plant leaves the promise: {off:.0%} of the last predictions are off")
+            share = percent(off, 0)
+            self._tell(time, f"the plant leaves the promise: {share} of the last predictions are off")
         elif self.has_left and off < LEFT / 2:
             self.has_left = False
             self._tell(time, "the plant is back in the promise")

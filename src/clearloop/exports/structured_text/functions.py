@@ -376,4 +376,6 @@ _SPECIAL = {
     "wrap": "CL_WRAP({0})",
 }
 
-DIALECT = Dialect(plain=_PLAIN, special=_SPECIAL, helpers=_FUNCTIONS, number=st_number)
+DIALECT = Dialect(
+    plain=_PLAIN, special=_SPECIAL, helpers=_FUNCTIONS, number=st_number, truths=("FALSE", "TRUE")
+)

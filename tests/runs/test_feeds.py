@@ -53,6 +53,34 @@ def test_rows_may_be_few_and_lines_empty(tmp_path: Path) -> None:
         samples_of(tmp_path, "heat,flame\n\n")
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9, b"PK\3\4" + bytes(range(256)), b"\0" * 1000,
+        "heat,flame\n1,2\n3,4\n".encode("utf-16"), b"heat,flame\n1,2\n\0\0\n", b"\x1b[2Jheat,flame\n1,2\n",
+    ],
+)  # fmt: skip
+def test_a_file_that_begins_with_binary_data_is_no_log(tmp_path: Path, head: bytes) -> None:
+    (tmp_path / "log.csv").write_bytes(head)
+    with pytest.raises(ClearloopError, match=r"log\.csv: is damaged, or is not a csv file"):
+        list(csv_feed(str(tmp_path / "log.csv"), PLAIN, follow=False))
+
+
+def test_a_damaged_row_in_the_middle_is_a_row_without_values(tmp_path: Path) -> None:
+    found = samples_of(tmp_path, "heat,flame\n1,2\n3,4\n\0\0,\x89\n5,6\n")
+    assert [one.values["heat"] for one in found if isinstance(one, Sample)] == pytest.approx(
+        [1, 3, math.nan, 5], nan_ok=True
+    )
+
+
+def test_columns_that_are_missing_are_told_in_one_short_line(tmp_path: Path) -> None:
+    columns = ",".join(["a\x85\u202e" * 200, "Heat (K)", *(f"x{i}" for i in range(200))])
+    with pytest.raises(ClearloopError, match=r"no column 'heat'; did you mean 'Heat \(K\)'\?") as stop:
+        samples_of(tmp_path, f"{columns}\n1,2\n3,4\n")
+    assert str(stop.value).isprintable()
+    assert len(str(stop.value)) < 1_000
+
+
 def test_an_episode_that_begins_earlier_comes_after_the_last(tmp_path: Path) -> None:
     text = "time,episode,heat,flame\n0,a,1,1\n0.1,a,1,1\n0,b,1,1\n0.1,b,1,1\n"
     times = [one.time for one in samples_of(tmp_path, text) if isinstance(one, Sample)]

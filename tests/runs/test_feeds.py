@@ -46,6 +46,11 @@ def test_a_fixed_setpoint_may_be_a_column_all_the_same(tmp_path: Path) -> None:
     assert [one.time for one in found if isinstance(one, Sample)] == [0.0, 0.1]
 
 
+def test_without_times_rows_are_one_step_apart(tmp_path: Path) -> None:
+    found = samples_of(tmp_path, "heat,flame\n" + "1,2\n" * 6)
+    assert [one.time for one in found if isinstance(one, Sample)] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5])
+
+
 def test_rows_may_be_few_and_lines_empty(tmp_path: Path) -> None:
     assert len(samples_of(tmp_path, "heat,flame\n1,2\n")) == 1
     assert len(samples_of(tmp_path, "heat,flame\n\n1,2\n\n3,4\n\n5,6")) == 3

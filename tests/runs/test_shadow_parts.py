@@ -153,6 +153,15 @@ def test_a_sample_that_is_not_newer_is_left_out(tmp_path: Path) -> None:
         beside.take(sample(6))
 
 
+def test_of_what_happened_only_the_latest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadow, "MOST_EVENTS", 3)
+    with Shadow(LAW, TASK, tmp_path) as beside:
+        for number in range(5):
+            beside.tell(f"{number}")
+        assert [one.text for one in beside.events] == ["2", "3", "4"]
+        assert beside.told == 5
+
+
 def test_differences_count_where_both_actions_are_known(tmp_path: Path) -> None:
     with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
         beside.take(sample(0))

@@ -4,6 +4,7 @@ import asyncio
 import io
 import math
 import sys
+import time
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -48,7 +49,9 @@ def test_a_fixed_setpoint_may_be_a_column_all_the_same(tmp_path: Path) -> None:
 
 def test_without_times_rows_are_one_step_apart(tmp_path: Path) -> None:
     found = samples_of(tmp_path, "heat,flame\n" + "1,2\n" * 6)
-    assert [one.time for one in found if isinstance(one, Sample)] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    assert [one.time for one in found if isinstance(one, Sample)] == pytest.approx(
+        [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    )
 
 
 def test_rows_may_be_few_and_lines_empty(tmp_path: Path) -> None:
@@ -173,6 +176,18 @@ def test_a_sample_is_complete_when_every_node_is_as_new_as_the_trigger() -> None
     assert nodes.samples[1:] == [Sample(11.0, {"heat": 6.0, "flame": 8.0})]
 
 
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="a process cannot change its time zone here")
+def test_times_of_servers_are_in_utc_wherever_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "EST5")
+        time.tzset()
+        nodes = Nodes()
+        nodes.change(1, 10.0, 5.0)
+        nodes.change(2, 10.0, 7.0)
+    time.tzset()
+    assert [one.time for one in nodes.samples] == [10.0]
+
+
 def test_a_sample_has_the_values_of_its_own_time() -> None:
     """Heat changes three times before the trigger comes."""
     nodes = Nodes()
@@ -278,6 +293,34 @@ def listen(
     feed = feeds.OpcuaFeed(feeds.Access(url="opc.tcp://nowhere"), nodes, dt)
     asyncio.run(go_on())
     return server, list(feed._queue.queue)
+
+
+def test_a_feed_ends_together_with_its_thread() -> None:
+    """Otherwise the next one would find the server's sessions taken."""
+
+    class Slow(feeds.OpcuaFeed):
+        ended = False
+
+        def _run(self) -> None:
+            self._put(Sample(0.0, {}))
+            self._stopped.wait()
+            time.sleep(0.2)
+            self.ended = True
+
+    feed = Slow(feeds.Access(url="opc.tcp://nowhere"), {"heat": "h"}, 0.1)
+    samples = iter(feed)
+    assert next(samples) == Sample(0.0, {})
+    samples.close()  # type: ignore[attr-defined]
+    assert feed.ended
+
+
+def test_it_makes_no_sense_to_ask_again_who_refused_us() -> None:
+    from asyncua.ua import uaerrors
+
+    for error in (uaerrors.BadIdentityTokenRejected(), uaerrors.BadUserAccessDenied(), ValueError()):
+        assert feeds._is_final(error)
+    for later in (uaerrors.BadTimeout(), uaerrors.UaError(), OSError(), TimeoutError()):
+        assert not feeds._is_final(later)
 
 
 @pytest.mark.parametrize(("dt", "period"), [(0.001, 20.0), (0.03, 30.0)])

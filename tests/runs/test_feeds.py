@@ -38,6 +38,14 @@ def test_times_are_in_seconds_whatever_their_unit(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_may_have_decimal_commas(tmp_path: Path) -> None:
+    found = samples_of(tmp_path, "time;heat;flame\n0,0;1,5;-2,25\n0,1;2,5;3,125\n0,2;1;1\n")
+    assert [tuple(one.values.values()) for one in found if isinstance(one, Sample)] == [
+        (1.5, -2.25), (2.5, 3.125), (1.0, 1.0),
+    ]  # fmt: skip
+    assert [one.time for one in found if isinstance(one, Sample)] == [0.0, 0.1, 0.2]
+
+
 def test_a_fixed_setpoint_may_be_a_column_all_the_same(tmp_path: Path) -> None:
     """It is the one that the plant has."""
     found = samples_of(tmp_path, "heat,flame,heat.setpoint\n1,2,3\n4,5,6\n")

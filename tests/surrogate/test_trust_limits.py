@@ -199,6 +199,8 @@ def test_the_weakest_part_of_a_range() -> None:
     assert parts(4.0, rows=150)[0] > 3.5
     assert parts(4.0, rows=149) == (0.0, 0.0, 0.0)  # too few to tell
     assert trust._weakest(np.ones(1_000), np.zeros(1_000)) == (0.0, 0.0, 0.0)  # no range
+    levels = np.repeat(np.arange(6.0), 200)  # a level between two parts belongs to the upper one
+    assert trust._weakest(np.where(levels == 3, 16.0, 1.0), levels) == (4.0, 3.0, 4.0)
     half = np.maximum(np.linspace(-1.0, 1.0, 1_000), 0.0)
     assert trust._weakest(np.ones(1_000), half) == (0.0, 0.0, 0.0)  # parts without a range
     assert trust._weakest(np.zeros(1_000), np.linspace(0, 1, 1_000))[0] == 0.0  # no errors

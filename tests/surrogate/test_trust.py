@@ -39,7 +39,7 @@ def test_an_exact_model_is_trusted() -> None:
     ("horizon", "ahead"), [(10, (1, 3, 10)), (9, (1, 3)), (99, (1, 3, 10, 30)), (100, (1, 3, 10, 30, 100))]
 )
 def test_predictions_go_up_to_the_horizon(horizon: int, ahead: tuple[int, ...]) -> None:
-    log = slider_log(episodes=40, rows=101)
+    log = slider_log(episodes=100, rows=101)
     calm = replace(log, states=0.01 * log.states, actions=0.01 * log.actions)  # so that none fails
     log, model = of(calm, slider_model(exact))
     shorter = replace(model, task=SLIDER.model_copy(update={"horizon": horizon}))

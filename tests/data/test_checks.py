@@ -81,6 +81,9 @@ FAULTS = [
     ("column", CLEAN.drop("rho"), ["problem missing-column"]),
     ("text", with_cells("rho", range(7, 9), "broken"), ["problem text"]),
     ("infinite", with_cells("rho", range(7, 9), float("inf")), ["problem infinite"]),
+    ("huge", with_cells("rho", range(7, 9), -1.1e12), ["problem huge"]),
+    ("huge action", with_cells("force", range(7, 9), 1e300), ["problem huge"]),
+    ("largest", with_cells("rho", range(7, 9), 1e12), []),
     ("empty", with_cells("rho", range(7, 9), None), ["problem missing-values"]),
     ("NaN", with_cells("rho", range(7, 9), float("nan")), ["problem missing-values"]),
     ("empty action", with_cells("force", range(7, 9), None), ["problem missing-values"]),
@@ -179,6 +182,10 @@ def test_messages_count_and_locate() -> None:
 
     assert message(with_cells("force", range(7, 12), None)).startswith(
         "column 'force' has 5 empty cells between rows 8 and 12; drop those rows"
+    )
+    assert message(with_cells("force", range(7, 12), 1e30)) == (
+        "column 'force' has 5 cells beyond ±1e+12 between rows 8 and 12, first '1e+30'; drop those rows and "
+        "begin a new episode there, or log it in a larger unit"
     )
     assert message(altered(theta=theta.clip(-0.7, 0.3))) == (
         "theta from -0.7 to 0.3 rad; data in 8 of 10 parts of the starts, -0.6 to 0.6, none in 0.36 to 0.6"

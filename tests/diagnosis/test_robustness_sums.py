@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clearloop.data import Batch
-from clearloop.diagnosis.response import BEFORE, _crossing, _settling, measure
+from clearloop.diagnosis.response import BEFORE, _crossing, _rise, _settling, measure
 from clearloop.diagnosis.robustness import Region, _standing, cover, make_grid
 from clearloop.task import Task
 
@@ -95,6 +95,7 @@ def test_crossings_and_settling_of_courses_that_are_written_down() -> None:
     assert _crossing(times, np.array([0.0, 0.0, 1.0, 1.0]), 0.25) == 1.25
     assert _crossing(times, np.array([0.0, 0.2, 0.2, 0.9]), 0.9) == 3.0
     assert _crossing(times, np.zeros(4), 0.1) == np.inf
+    assert _rise(times, np.array([0.0, 0.0, 0.0, 1.0])) == pytest.approx(0.8)  # within the last step
     assert _settling(times, np.array([1.0, 0.05, 0.0, 0.05])) == 1.0
     assert _settling(times, np.array([1.0, 0.05, 0.06, 0.0])) == 3.0
     assert _settling(times, np.array([0.0, 0.0, 0.0, 0.0])) == 0.0

@@ -56,6 +56,7 @@ TRUTHS = Number(-1), Number(1)
         ("(-x)**3", "(-x)**3"),
         ("x**1 + x**0", "x + 1"),
         ("min(min(x, 3), 2)", "min(x, 2)"),
+        ("max(max(x, 3), 4)", "max(x, 4)"),
         ("max(1, min(2, x))", "clip(x, 1, 2)"),
         ("min(max(x, 2), 1)", "1"),
         ("clip(clip(x, -3, 3), -1, 5)", "clip(x, -1, 3)"),

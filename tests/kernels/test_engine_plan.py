@@ -32,6 +32,9 @@ def test_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         assert engine.threads() == threads
     monkeypatch.delenv("CLEARLOOP_THREADS")
     assert engine.threads() == cores
+    allowed = {0: range(5)}  # this process
+    monkeypatch.setattr(os, "sched_getaffinity", allowed.__getitem__, raising=False)
+    assert engine.threads() == 5
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

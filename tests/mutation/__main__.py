@@ -20,6 +20,7 @@ TESTS = {  # the tests of each package, its mirror first
     "kernels": ["tests/kernels"],
     "runs": [
         "tests/runs", "tests/cli/test_damaged_runs.py", "tests/cli/test_show.py",
+        "tests/figures/test_progress_tuning.py",
     ],
     "surrogate": [
         "tests/surrogate/test_quality_sums.py", "tests/surrogate/test_quality.py",

@@ -189,6 +189,8 @@ def apply(mutant: Mutant) -> bool:
         old = function.__code__
         if old.co_filename == path and "<locals>" not in old.co_qualname:
             code = codes.get((old.co_qualname, old.co_firstlineno))
+            if code is not None and not code.co_freevars:  # without the only `super()`, too
+                code = code.replace(co_freevars=old.co_freevars)
             if code is not None and code.co_freevars == old.co_freevars and code != old:
                 function.__code__ = code
                 changed += 1

@@ -39,7 +39,7 @@ def test_texts_for_people_are_left_alone() -> None:
 
 
 PROGRAM = """
-from clearloop.expression import evaluate, parse
+from clearloop.expression import FormulaError, evaluate, parse
 from tests.mutation.__main__ import JUDGED, judgement
 from tests.mutation.mutants import mutants_of
 from tests.mutation.running import apply
@@ -57,6 +57,7 @@ assert not {before}
     [
         ("expression/nodes.py", "a + b  →  a - b", 'evaluate(parse("1 + 2"), {}) == 3'),
         ("expression/nodes.py", "x < 0  →  x <= 0", 'evaluate(parse("sign(0)"), {}) == 0'),
+        ("expression/nodes.py", "super().__init__(f", 'str(FormulaError("no", 2)) == "no at column 2"'),
     ],
 )
 def test_a_mutant_changes_functions_that_are_imported_already(file: str, change: str, before: str) -> None:

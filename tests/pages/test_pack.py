@@ -14,7 +14,7 @@ import pytest
 import clearloop as cl
 from clearloop.cli import main
 from clearloop.controllers import Linear, save
-from clearloop.pages.pack import pack
+from clearloop.pages.pack import pack, pack_files
 from clearloop.pages.sections import Card
 from clearloop.runs import RunDirectory
 
@@ -137,6 +137,27 @@ def test_a_file_that_came_later_is_told_and_not_run(folder: Path) -> None:
     assert (done.returncode, done.stdout.count("yes")) == (0, 1)
     for name in ("json.py", "notes.txt"):
         assert f"note: {name} is not part of the pack" in done.stdout
+
+
+def test_names_reach_no_terminal_as_commands(
+    finished: RunDirectory, file: Path, card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of the task, and that of the controller's file, which need not be UTF-8."""
+    monkeypatch.setattr("clearloop.pages.pack.contents", lambda *_: card)
+    run = RunDirectory(shutil.copytree(finished.path, tmp_path / "run"))
+    about = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    about["task"]["name"] = "push\x1b]52;c;cm0gLXJm\x07 \x9b2J\u202eer\nyes"
+    (run.path / "run.json").write_text(json.dumps(about), encoding="utf-8")
+    odd = tmp_path / b"go\xffod\x1b[2J.json".decode("utf-8", "surrogateescape")
+    law = json.loads(file.read_text(encoding="utf-8"))
+    odd.write_text(json.dumps({key: value for key, value in law.items() if key != "name"}))
+    files = pack_files(odd, run)
+    said = files["README.txt"].splitlines()[0].decode()
+    assert said.startswith("go?od?[2J: a controller for push?]52;c;cm0gLXJm? ?2J?er?yes, packed")
+    assert json.loads(files["manifest.json"])["controller"] == "go?od?[2J.json"
+    for name in ("README.txt", "check.py", "vectors.csv", *(one for one in files if "exports/" in one)):
+        text = files[name].decode("utf-8", "replace" if name.endswith(".fmu") else "strict")
+        assert name.endswith(".fmu") or all(c.isprintable() or c in "\n\r\t\ufeff" for c in text), name
 
 
 def test_what_does_not_fit_is_one_line(finished: RunDirectory, tmp_path: Path) -> None:

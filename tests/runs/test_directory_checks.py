@@ -84,6 +84,13 @@ def test_a_finished_run_keeps_no_checkpoints(run: RunDirectory) -> None:
     assert not (run.path / "checkpoint").exists()
 
 
+def test_a_run_that_goes_on_removes_what_was_half_written(run: RunDirectory) -> None:
+    (run.path / ".front.csv.7.partial").touch()
+    run.go_on(methods=["lqr"])
+    assert not list(run.path.glob(".*.partial"))
+    assert (run.describe()["status"], run.describe()["methods"]) == ("running", ["lqr"])
+
+
 def test_the_task_of_a_run_is_that_of_its_beginning(run: RunDirectory) -> None:
     assert run.task() == TASK
     begun = run.describe()["task"]

@@ -41,6 +41,14 @@ def test_times_are_in_seconds_whatever_their_unit(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_may_have_decimal_commas(tmp_path: Path) -> None:
+    found = samples_of(tmp_path, "time;heat;flame\n0,0;1,5;-2,25\n0,1;2,5;3,125\n0,2;1;1\n")
+    assert [tuple(one.values.values()) for one in found if isinstance(one, Sample)] == [
+        (1.5, -2.25), (2.5, 3.125), (1.0, 1.0),
+    ]  # fmt: skip
+    assert [one.time for one in found if isinstance(one, Sample)] == [0.0, 0.1, 0.2]
+
+
 def test_a_fixed_setpoint_may_be_a_column_all_the_same(tmp_path: Path) -> None:
     """It is the one that the plant has."""
     found = samples_of(tmp_path, "heat,flame,heat.setpoint\n1,2,3\n4,5,6\n")
@@ -50,11 +58,46 @@ def test_a_fixed_setpoint_may_be_a_column_all_the_same(tmp_path: Path) -> None:
     assert [one.time for one in found if isinstance(one, Sample)] == [0.0, 0.1]
 
 
+def test_without_times_rows_are_one_step_apart(tmp_path: Path) -> None:
+    found = samples_of(tmp_path, "heat,flame\n" + "1,2\n" * 6)
+    assert [one.time for one in found if isinstance(one, Sample)] == pytest.approx(
+        [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    )
+
+
 def test_rows_may_be_few_and_lines_empty(tmp_path: Path) -> None:
     assert len(samples_of(tmp_path, "heat,flame\n1,2\n")) == 1
     assert len(samples_of(tmp_path, "heat,flame\n\n1,2\n\n3,4\n\n5,6")) == 3
     with pytest.raises(ClearloopError, match="has no rows"):
         samples_of(tmp_path, "heat,flame\n\n")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9, b"PK\3\4" + bytes(range(256)), b"\0" * 1000,
+        "heat,flame\n1,2\n3,4\n".encode("utf-16"), b"heat,flame\n1,2\n\0\0\n", b"\x1b[2Jheat,flame\n1,2\n",
+    ],
+)  # fmt: skip
+def test_a_file_that_begins_with_binary_data_is_no_log(tmp_path: Path, head: bytes) -> None:
+    (tmp_path / "log.csv").write_bytes(head)
+    with pytest.raises(ClearloopError, match=r"log\.csv: is damaged, or is not a csv file"):
+        list(csv_feed(str(tmp_path / "log.csv"), PLAIN, follow=False))
+
+
+def test_a_damaged_row_in_the_middle_is_a_row_without_values(tmp_path: Path) -> None:
+    found = samples_of(tmp_path, "heat,flame\n1,2\n3,4\n\0\0,\x89\n5,6\n")
+    assert [one.values["heat"] for one in found if isinstance(one, Sample)] == pytest.approx(
+        [1, 3, math.nan, 5], nan_ok=True
+    )
+
+
+def test_columns_that_are_missing_are_told_in_one_short_line(tmp_path: Path) -> None:
+    columns = ",".join(["a\x85\u202e" * 200, "Heat (K)", *(f"x{i}" for i in range(200))])
+    with pytest.raises(ClearloopError, match=r"no column 'heat'; did you mean 'Heat \(K\)'\?") as stop:
+        samples_of(tmp_path, f"{columns}\n1,2\n3,4\n")
+    assert str(stop.value).isprintable()
+    assert len(str(stop.value)) < 1_000
 
 
 def test_an_episode_that_begins_earlier_comes_after_the_last(tmp_path: Path) -> None:
@@ -195,6 +238,18 @@ def test_a_sample_is_complete_when_every_node_is_as_new_as_the_trigger() -> None
     assert nodes.samples[1:] == [Sample(11.0, {"heat": 6.0, "flame": 8.0})]
 
 
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="a process cannot change its time zone here")
+def test_times_of_servers_are_in_utc_wherever_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "EST5")
+        time.tzset()
+        nodes = Nodes()
+        nodes.change(1, 10.0, 5.0)
+        nodes.change(2, 10.0, 7.0)
+    time.tzset()
+    assert [one.time for one in nodes.samples] == [10.0]
+
+
 def test_a_sample_has_the_values_of_its_own_time() -> None:
     """Heat changes three times before the trigger comes."""
     nodes = Nodes()
@@ -300,6 +355,34 @@ def listen(
     feed = feeds.OpcuaFeed(feeds.Access(url="opc.tcp://nowhere"), nodes, dt)
     asyncio.run(go_on())
     return server, list(feed._queue.queue)
+
+
+def test_a_feed_ends_together_with_its_thread() -> None:
+    """Otherwise the next one would find the server's sessions taken."""
+
+    class Slow(feeds.OpcuaFeed):
+        ended = False
+
+        def _run(self) -> None:
+            self._put(Sample(0.0, {}))
+            self._stopped.wait()
+            time.sleep(0.2)
+            self.ended = True
+
+    feed = Slow(feeds.Access(url="opc.tcp://nowhere"), {"heat": "h"}, 0.1)
+    samples = iter(feed)
+    assert next(samples) == Sample(0.0, {})
+    samples.close()  # type: ignore[attr-defined]
+    assert feed.ended
+
+
+def test_it_makes_no_sense_to_ask_again_who_refused_us() -> None:
+    from asyncua.ua import uaerrors
+
+    for error in (uaerrors.BadIdentityTokenRejected(), uaerrors.BadUserAccessDenied(), ValueError()):
+        assert feeds._is_final(error)
+    for later in (uaerrors.BadTimeout(), uaerrors.UaError(), OSError(), TimeoutError()):
+        assert not feeds._is_final(later)
 
 
 @pytest.mark.parametrize(("dt", "period"), [(0.001, 20.0), (0.03, 30.0)])

@@ -6,7 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clearloop.controllers import Linear
+from clearloop.data import Batch
 from clearloop.errors import ClearloopError
+from clearloop.evaluation import evaluate
+from clearloop.plants.scenarios import Scenarios
 from clearloop.runs import Front, RunDirectory
 from clearloop.runs.front import Before, Beside, Entry, Judged, PublishedEntry, _before, judging_starts
 from tests.methods.linear_plants import make_log, make_model, make_task
@@ -149,6 +153,28 @@ def test_a_short_log_of_random_actions_has_no_control_before() -> None:
         "none", None, 0, "no stretch of the log is as long as the horizon, and no law explains its actions, "
         "so there is nothing to compare with",
     )  # fmt: skip
+
+
+def test_a_short_log_of_a_law_has_the_cost_of_that_law_on_the_model() -> None:
+    log = make_log(TASK, U, V)
+    log = Batch(
+        log.columns,
+        log.states,
+        np.clip(log.states @ [[-0.5], [-0.3]], -1, 1),
+        log.episodes,
+        log.terminal,
+    )
+    model = make_model(TASK, U, V)
+    found = _before(TASK, log, model, np.zeros(0))
+    law = Linear(gains={"u0": {"x0": -0.5, "x1": -0.3}}).for_task(TASK)
+    wanted = evaluate(law, TASK, surrogate=model, members=model.judge_members, starts=Scenarios.scoring(TASK))
+    assert found.kind == "law"
+    assert found.penalty == pytest.approx(wanted.penalty, rel=1e-6)
+    assert found.starts == len(Scenarios.scoring(TASK))
+    assert found.text == (
+        "the law that explains the log (100 % of u0), on the model; no stretch of the log is as long as the "
+        "horizon"
+    )
 
 
 def test_the_starts_that_judge_follow_from_the_seed_of_the_run(tmp_path: Path) -> None:

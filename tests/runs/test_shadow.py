@@ -3,8 +3,10 @@
 import base64
 import gc
 import json
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -122,9 +124,11 @@ def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 def test_however_it_is_stopped_the_rows_are_the_same(tmp_path: Path) -> None:
     """Also in the middle of a row of the plant, and of one of its own."""
-    samples, whole = boiler(200, 2), tmp_path / "whole.csv"
-    text = write_csv(whole, samples)
-    watch(tmp_path / "at once", csv_feed(str(whole), TASK, follow=False))
+    samples, whole = boiler(206, 2), tmp_path / "whole.csv"
+    samples[9].values["heat"] = math.nan
+    text = write_csv(whole, [*samples[:15], *samples[21:]])  # with a gap
+    at_once = watch(tmp_path / "at once", csv_feed(str(whole), TASK, follow=False))
+    assert (at_once.counts.gaps, at_once.counts.guarded) == (1, 1)
     wanted = (tmp_path / "at once" / "shadow.csv").read_bytes()
     for cut, lost in ((1500, 0), (3000, 13), (5000, 300)):
         part, out = tmp_path / "part.csv", tmp_path / f"{cut}"
@@ -136,6 +140,8 @@ def test_however_it_is_stopped_the_rows_are_the_same(tmp_path: Path) -> None:
         beside = watch(out, csv_feed(str(part), TASK, follow=False))
         assert (out / "shadow.csv").read_bytes() == wanted
         assert beside.counts.samples == 200
+        assert asdict(beside.counts) == asdict(at_once.counts)
+        assert beside.events == at_once.events
 
 
 def test_a_file_that_grows_is_followed(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ from tests.runs.test_shadow import LAW, PLAIN, PLAIN_LAW, TASK, TOML, boiler
 
 def test_differences_are_counted_with_their_sum_their_squares_and_the_largest() -> None:
     counts = Counts()
-    for difference in (1.0, -3.0, 2.0):
+    for difference in (1.0, -3.0, 4.0):
         counts.differ("u", difference)
-    assert counts.differences == {"u": [3, 0.0, 14.0, 3.0]}
+    assert counts.differences == {"u": [3, 2.0, 26.0, 4.0]}
     counts.gap(0.5)
     counts.gap(2.0)
     assert (counts.gaps, counts.missing) == (2, 2.5)
@@ -170,6 +170,23 @@ def test_a_sample_that_is_not_newer_is_left_out(tmp_path: Path) -> None:
         beside.take(sample(6))
 
 
+def test_of_what_happened_only_the_latest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadow, "MOST_EVENTS", 3)
+    with Shadow(LAW, TASK, tmp_path) as beside:
+        for number in range(5):
+            beside.tell(f"{number}")
+        assert [one.text for one in beside.events] == ["2", "3", "4"]
+        assert beside.told == 5
+
+
+def test_a_setpoint_that_is_measured_counts_before_the_fixed_one(tmp_path: Path) -> None:
+    with Shadow(LAW, TASK, tmp_path / "folders" / "are made") as beside:
+        beside.take(sample(0))
+        assert beside.seen["total"] == 0.5 - 1.0
+        beside.take(sample(1, **{"heat.setpoint": 3.0}))
+        assert beside.seen["total"] == 0.5 - 1.0 + 1.5 - 3.0
+
+
 def test_differences_count_where_both_actions_are_known(tmp_path: Path) -> None:
     with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
         beside.take(sample(0))
@@ -235,6 +252,14 @@ def test_where_episodes_are_short_one_step_ahead_is_promised() -> None:
     assert (promise.asked, promise.ahead, promise.overlap) == ([10], 10, 10)
     promise = Known(enough, [[0], [1]], few=few)
     assert (promise.asked, promise.ahead, promise.overlap) == ([10, 1], 1, 2)  # two rows of history
+
+
+def test_a_promise_is_kept_up_to_its_limits() -> None:
+    promise = Known(np.ones((20, 1)), [[0], [1]])
+    rows: Any = [([0.0], [0.0], [])] * 20
+    for factor, kept in ((1.0, True), (0.99, False)):
+        promise.limits = np.array([factor])
+        assert promise.kept(rows) == [kept] * 19  # the first only gives the others their past
 
 
 def promised(folder: Path, answers: list[bool]) -> Shadow:

@@ -48,7 +48,7 @@ def test_shares_of_nothing() -> None:
     assert quality._share(np.zeros(0, np.bool_)) is None
     assert quality._share(np.array([True, False, False, False])) == 0.25
     assert quality._r_squared(np.ones(3), np.zeros(3)) == 0.0  # there is nothing to explain
-    assert quality._r_squared(np.array([0.0, 2.0]), np.array([0.0, 1.0])) == 0.5
+    assert quality._r_squared(np.array([0.0, 4.0]), np.array([0.0, 2.0])) == 0.5
 
 
 def uneven(lengths: list[int]) -> Batch:
@@ -152,7 +152,7 @@ def test_a_limit_belongs_to_the_better_grade(value: float, grade: str) -> None:
 
 def test_the_report_as_json() -> None:
     table = quality.assess(slider_model(exact, exact), slider_log()).to_dict()
-    json.dumps(table, allow_nan=False)
+    assert json.loads(json.dumps(table, allow_nan=False)) == table
     assert table["disagreement"] == {part: {"place": 0.0, "speed": 0.0} for part in ("inside", "outside")}
     assert table["one_step"]["rmse_failing"] == {"place": None, "speed": None}
     assert list(table["open_loop"]["median"]) == ["place", "speed"]

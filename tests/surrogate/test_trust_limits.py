@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,13 +134,13 @@ def repetition(off: float, repeats: tuple[bool, ...], law: str = "", error: floa
         (0.26, 4, "cost 26 % more than the log"),
         (-0.26, 4, "cost 26 % less than the log"),
         (1.5, 4, "cost 150 % more than the log"),
-        (0.0, 2, ""),
-        (0.0, 1, "only 1 of 4 models repeat the log"),
+        (0.0, 3, ""),
+        (0.0, 2, "only 2 of 5 models repeat the log"),
     ],
 )
 def test_models_that_do_not_repeat_the_log(off: float, repeats: int, said: str) -> None:
-    model = slider_model(*[lambda gains: (gains, 0.0)] * 4)
-    told = tuple(member < repeats for member in range(4))
+    model = slider_model(*[lambda gains: (gains, 0.0)] * 5)
+    told = tuple(member < repeats for member in range(5))
     found = list(trust._repetition(replace(model, repetition=repetition(off, told))))
     assert [said in one.message for one in found] == ([True] if said else [])
 
@@ -197,6 +199,10 @@ def test_the_weakest_part_of_a_range() -> None:
     assert parts(4.0, rows=150)[0] > 3.5
     assert parts(4.0, rows=149) == (0.0, 0.0, 0.0)  # too few to tell
     assert trust._weakest(np.ones(1_000), np.zeros(1_000)) == (0.0, 0.0, 0.0)  # no range
+    levels = np.repeat(np.arange(6.0), 200)  # a level between two parts belongs to the upper one
+    assert trust._weakest(np.where(levels == 3, 16.0, 1.0), levels) == (4.0, 3.0, 4.0)
+    half = np.maximum(np.linspace(-1.0, 1.0, 1_000), 0.0)
+    assert trust._weakest(np.ones(1_000), half) == (0.0, 0.0, 0.0)  # parts without a range
     assert trust._weakest(np.zeros(1_000), np.linspace(0, 1, 1_000))[0] == 0.0  # no errors
 
 
@@ -206,3 +212,20 @@ def test_very_many_replays_are_thinned(many: int, kept: int) -> None:
     lengths = np.full(many + 1, 10)
     lengths[-1] = 9  # too short by one step
     assert len(trust._replays(begins, lengths, 10)) == kept
+
+
+@pytest.mark.parametrize(("left", "refused"), [(0.0, False), (0.94, False), (0.96, True), (1.3, True)])
+def test_a_reward_that_does_not_follow_from_states_and_actions_is_refused(left: float, refused: bool) -> None:
+    """`left` is the share of its variance that no model explains."""
+    reward = np.linspace(-3.0, 3.0, 100)
+    predicted = reward + np.sqrt(left * reward.var())
+    asked: Any = SimpleNamespace(reward_expression=None)
+    model: Any = SimpleNamespace(judge=lambda frame, _: (predicted, frame))
+    steps: Any = SimpleNamespace(reward=reward, frame=None)
+    found = list(trust._reward(asked, model, steps))
+    assert [(one.severity, one.code) for one in found] == [("problem", "unpredictable-reward")] * refused
+    if refused:
+        assert found[0].numbers["unexplained"] == pytest.approx(left)
+        assert f"(only {max(0.0, 100 * (1 - left)):.2g} % of its variance)" in found[0].message
+    steps.reward, predicted = np.repeat(np.arange(5.0), 20), np.full(100, 9.0)  # classes, whatever they are
+    assert not list(trust._reward(asked, model, steps))

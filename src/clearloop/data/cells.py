@@ -90,15 +90,18 @@ GROUPED = re.compile(r"[+-]?\d{1,3}([ '.,\u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?
 COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 
 
-def numbers(column: "pl.Series", may_be_empty: Flags) -> tuple[Floats, list[Finding]]:
+def numbers(
+    column: "pl.Series", may_be_empty: Flags, largest: float = np.inf
+) -> tuple[Floats, list[Finding]]:
     """Read a column as numbers.
 
     Args:
         column: Cells of any type.
         may_be_empty: The rows [rows] in which an empty cell is no fault.
+        largest: The largest size of a number that can be used.
 
     Returns:
-        The numbers [rows], NaN where there is no finite one, and a finding for each kind of bad cell.
+        The numbers [rows], NaN where there is none that can be used, and a finding for each kind of bad cell.
     """
     import polars as pl
 
@@ -112,11 +115,13 @@ def numbers(column: "pl.Series", may_be_empty: Flags) -> tuple[Floats, list[Find
     array = values.fill_null(np.nan).to_numpy(writable=True)
     text = (values.is_null() & column.is_not_null()).to_numpy()
     infinite = np.isinf(array)
-    array[infinite] = np.nan
-    empty = np.isnan(array) & ~(text | infinite | may_be_empty)
+    huge = (np.abs(array) > largest) & ~infinite
+    array[infinite | huge] = np.nan
+    empty = np.isnan(array) & ~(text | infinite | huge | may_be_empty)
     return array, [
         *_found("text", "text cell", column, text),
         *_found("infinite", "infinite cell", column, infinite),
+        *_found("huge", f"cell beyond ±{largest:g}", column, huge),
         *_found("missing-values", "empty cell", column, empty),
     ]
 
@@ -174,6 +179,7 @@ def _found(code: str, kind: str, column: "pl.Series", bad: Flags) -> list[Findin
     example = "" if code == "missing-values" else f", first {quoted(str(column[int(rows[0]) - 1]))}"
     advice = _advice(str(column[int(rows[0]) - 1])) if code == "text" else ""
     advice = advice or "drop those rows and begin a new episode there"
+    advice += ", or log it in a larger unit" if code == "huge" else ""
     message = f"column {quoted(column.name)} has {what} {place}{example}; {advice}"
     where = {"count": len(rows), "first_row": int(rows[0]), "last_row": int(rows[-1])}
     return [Finding("problem", code, message, {"column": column.name, **where})]

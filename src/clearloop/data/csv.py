@@ -202,8 +202,7 @@ def _read(path: Path, encoding: str) -> "pl.DataFrame":
         encoding="utf-8-sig" if encoding == "utf-8" else encoding, errors="replace", newline=""
     ) as text:
         head = text.read(HEAD)
-    if _CONTROL.search(head):
-        raise ClearloopError("is damaged, or is not a csv file: it holds binary data")
+    check_text(head)
     if "\n" not in head and "\r" not in head and path.stat().st_size > HEAD:
         raise ClearloopError(f"its first line has more than {HEAD:,} characters: write a line for each row")
     if len(head) >= HEAD // 4:  # the last line may be cut
@@ -215,6 +214,16 @@ def _read(path: Path, encoding: str) -> "pl.DataFrame":
     if dialect.separator != "," and not dialect.decimal_comma and _has_decimal_commas(frame):
         return _parse(source, replace(dialect, decimal_comma=True))  # the first lines held only whole numbers
     return frame
+
+
+def check_text(head: str) -> None:
+    """Refuse a file that is no text, by its first lines.
+
+    Raises:
+        ClearloopError: There are control characters other than the ends of lines and cells.
+    """
+    if _CONTROL.search(head):
+        raise ClearloopError("is damaged, or is not a csv file: it holds binary data")
 
 
 def _as_utf8(path: Path, encoding: str) -> io.BytesIO:

@@ -13,6 +13,7 @@ from clearloop.arrays import Flags, Floats, Ints
 from clearloop.data.cells import flags, identifier, numbers, seconds
 from clearloop.data.findings import Finding
 from clearloop.errors import ClearloopError, did_you_mean, quoted
+from clearloop.expression.nodes import READ_LIMIT
 from clearloop.numbers import counted, percent
 from clearloop.task import Columns, Task
 
@@ -105,7 +106,8 @@ SORT = "sort the rows by episode and time"
 class Log:
     """The arrays of `Batch`, and the problems with them.
 
-    A cell without a finite number is NaN, and so are all cells of a missing column.
+    A cell is NaN if it holds no number, or none that formulas can read (beyond ±1e12); so are all cells of a
+    missing column.
     """
 
     states: Floats
@@ -122,7 +124,7 @@ class Log:
 
 def read_log(frame: "pl.DataFrame", columns: Columns) -> Log:
     """Read the columns that a task needs, and list every problem."""
-    missing = [_missing(name, frame.columns) for name in columns.needed if name not in frame.columns]
+    missing = [missing_column(name, frame.columns) for name in columns.needed if name not in frame.columns]
     twice = [_twice(name) for name in columns.needed if f"{name}_duplicated_0" in frame.columns]
     terminal, odd_flags = _terminal(frame, columns.terminal)
     episodes, torn = _episodes(frame, columns.episode, terminal)
@@ -148,7 +150,13 @@ def read_log(frame: "pl.DataFrame", columns: Columns) -> Log:
     )
 
 
-def _missing(name: str, there: list[str]) -> Finding:
+def missing_column(name: str, there: list[str]) -> Finding:
+    """Return the finding that a log has no column of this name.
+
+    Args:
+        name: The column that the task reads.
+        there: The columns of the log.
+    """
     listed = ", ".join(quoted(column) for column in there[:MOST_COLUMNS_LISTED])
     listed += ", …" * (len(there) > MOST_COLUMNS_LISTED)
     hint = _same_but_unit(name, there) or did_you_mean(name, there) or ";"
@@ -203,7 +211,7 @@ def _cells(frame: "pl.DataFrame", columns: Columns, last: Flags) -> tuple[dict[s
     may_be_empty |= dict.fromkeys((*columns.actions, columns.reward), last)
     cells, findings = {}, []
     for name in (name for name in may_be_empty if name in frame.columns):
-        cells[name], found = numbers(frame[name], may_be_empty[name])
+        cells[name], found = numbers(frame[name], may_be_empty[name], READ_LIMIT)
         findings += found
     if columns.time in frame.columns:
         cells[columns.time], found = seconds(frame[columns.time], columns.time_unit)

@@ -18,7 +18,7 @@ from clearloop.controllers.file import to_json
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.exports import DOUBLE, export, lower
-from clearloop.exports.comments import hashed
+from clearloop.exports.comments import harmless, hashed
 from clearloop.exports.targets import find_target
 from clearloop.files import file_bytes, whole_file, zipped
 from clearloop.pages.card import contents, to_html
@@ -85,15 +85,15 @@ def pack_files(file: Path, run: RunDirectory) -> dict[str, bytes]:
     found |= {f"exports/{name}": text for name, text in exports.items()}
     found |= _vectors(controller, task, Batch.load(run.path / "batch.parquet", task))
     found["README.txt"] = _README.format(
-        name=controller.name or file.stem,
-        task=task.name,
+        name=harmless(controller.name or file.stem),
+        task=harmless(task.name),
         version=clearloop.__version__,
-        words="\n".join(controller.words()),
+        words="\n".join(map(harmless, controller.words())),
     )
     files = {name: file_bytes(found[name]) for name in sorted(found)}
     manifest = _json(
         {
-            "controller": file.name,
+            "controller": harmless(file.name),
             "controller_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
             "task": task.name,
             "data": description["data"],

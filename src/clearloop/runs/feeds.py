@@ -20,7 +20,8 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from clearloop.data.csv import sniff
+from clearloop.data.csv import check_text, sniff
+from clearloop.data.log import missing_column
 from clearloop.errors import ClearloopError, did_you_mean, quoted
 from clearloop.task import Task
 
@@ -114,6 +115,7 @@ def _rows(
             yield table.sample(line, number)
             number += 1
     if table is None and not follow:
+        _check_text(path, head)
         if sum(bool(one.strip()) for one in head) < 2:
             raise ClearloopError(f"{path}: has no rows")
         table = _Table(path, task, head)
@@ -151,10 +153,18 @@ def _is_replaced(file: BinaryIO, path: str) -> bool:
     return False  # it is not there: its successor will be
 
 
+def _check_text(path: str, head: list[str]) -> None:
+    try:
+        check_text("".join(head))
+    except ClearloopError as error:
+        raise ClearloopError(f"{path}: {error}") from error
+
+
 class _Table:
     """The columns of a CSV file."""
 
     def __init__(self, path: str, task: Task, head: list[str]) -> None:
+        _check_text(path, head)
         self._path, self._unit = path, task.columns.time_unit
         try:
             self._dialect = sniff("".join(head))
@@ -172,9 +182,7 @@ class _Table:
         self._places = {name: names.index(column) for name, column in wanted.items() if column in names}
         for name, column in wanted.items():
             if name not in self._places and name not in task.derived and name not in task.action_names:
-                raise ClearloopError(
-                    f"{path}: no column {quoted(column)}; the columns are: {', '.join(names)}"
-                )
+                raise ClearloopError(f"{path}: {missing_column(column, names).message}")
         self._time = names.index(columns.time) if columns.time in names else None
         self._dt = task.dt
         self._episode = names.index(columns.episode) if columns.episode in names else None

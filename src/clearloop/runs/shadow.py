@@ -350,9 +350,6 @@ class Shadow:
             self.counts.gap(sample.time - self.counts.last - self.task.dt)
             self._tell(sample.time, f"{sample.time - self.counts.last:.3g} s without a sample")
         reasons = self._step(sample)
-        for name, reason in reasons.items():
-            if not self.counts.guards.get(f"{name}: {reason}"):
-                self._tell(sample.time, f"guard: {name} is {reason}")
         outside = self._is_outside()
         self._count(sample, reasons, outside)
         self._write(self._out, self._cells(sample, gap, reasons, outside))
@@ -400,6 +397,8 @@ class Shadow:
         counts.first = sample.time if math.isnan(counts.first) else counts.first
         counts.last = sample.time
         for name, reason in reasons.items():
+            if f"{name}: {reason}" not in counts.guards:
+                self._tell(sample.time, f"guard: {name} is {reason}")
             counts.guards[f"{name}: {reason}"] = counts.guards.get(f"{name}: {reason}", 0) + 1
         pairs = [(self.seen[name], self.shown.get(name, math.nan)) for name in self.task.action_names]
         for name, (applied, own) in zip(self.task.action_names, pairs, strict=True):

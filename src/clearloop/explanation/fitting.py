@@ -106,8 +106,8 @@ class Moments:
         """Return the choice among the terms that costs least.
 
         If there are too many choices, the least useful terms are dropped first, one by one. In a log with
-        rounded numbers, nearly all of the rest of an exact law is rounding. Its sum drifts, and the sum of any
-        other state would explain some of that; so a term must explain a part of the action that can be seen.
+        rounded numbers, nearly all of the rest of an exact law is rounding. It drifts where it is summed,
+        and the sum of any other state would explain some of that. So a term must explain what can be seen.
         """
         rho = self.lastings[int(self.left(terms).argmin())]
         best = self.at([rho])

@@ -14,7 +14,7 @@ from clearloop.explanation.fitting import PARTS, ROUNDING, FitTarget, fit, parts
 from clearloop.explanation.signals import ErrorSum, Regressor, Signals, Structure
 from clearloop.explanation.trials import LawCandidate
 from clearloop.expression import Variable, parse, substitute, to_text, variables
-from clearloop.numbers import counted, significant
+from clearloop.numbers import counted, plain, significant
 from clearloop.task import Task
 from clearloop.task.tables import MOST_STEPS_BACK
 
@@ -174,7 +174,7 @@ def notes(law: Law, dt: float) -> Iterator[str]:
     if "rate" in kinds:
         of = "value - setpoint" if form.of_error else "the value alone"
         tau = (
-            f"filtered with a time constant of {time_constant_of(form.pole, dt):.3g} s"
+            f"filtered with a time constant of {plain(time_constant_of(form.pole, dt))} s"
             if form.pole
             else "not filtered"
         )
@@ -193,7 +193,7 @@ def time_constant_of(pole: float, dt: float) -> float:
 def _span(law: Law, dt: float) -> str:
     if not any(law.windows.values()):
         return "from the episode's start" + ", but not while the action is at a limit" * law.structure.paused
-    return "over " + ", ".join(f"{rows * dt:.3g} s ({name})" for name, rows in law.windows.items())
+    return "over " + ", ".join(f"{plain(rows * dt)} s ({name})" for name, rows in law.windows.items())
 
 
 # Laws as controller files.

@@ -40,9 +40,10 @@ from clearloop.methods.pid_rules import (
 )
 from clearloop.methods.pid_search import DOUBT, Limits, search
 from clearloop.methods.transfer import find_transfer
-from clearloop.numbers import json_values, percent
+from clearloop.numbers import json_values, percent, plain, significant
 from clearloop.task import Task
 
+_NEAR_ZERO = 0.01  # of the range of the action
 CLEARER = 1.03  # another model whose errors of one step are larger by less than this is as good there
 
 
@@ -110,9 +111,9 @@ class Tuning:
     def words(self) -> str:
         """One sentence about how far the log supports the proposal."""
         one = self.refused or self.rows[self.picked]
-        period = f"{2 * math.pi / one.found.crossover:.3g} s" if one.found.crossover else "long"
+        period = f"{plain(2 * math.pi / one.found.crossover)} s" if one.found.crossover else "long"
         where = f"where {'' if self.supported else 'such '}a loop crosses over (a period of {period})"
-        known = f"the plant's gain is known to {percent(one.doubt, 0)} {where}"
+        known = f"the plant's gain is known to within {percent(max(one.doubt, 0.01), 0)} {where}"
         if self.supported:
             return f"The log supports these numbers: {known}."
         if self.refused is not None:
@@ -199,7 +200,8 @@ def _tune(
     picked, refused = _pick(rows, letters, limits), None
     if gains is not None and rows[picked].doubt > DOUBT and rows[0].found.stable:
         picked, refused = 0, rows[picked]
-    bias = 0.0 if rows[picked].gains.ti or not isinstance(output, pid.Loops) else output.bias
+    bias = output.bias if isinstance(output, pid.Loops) else 0.0
+    bias = bias or (_usual(task, batch) if rows[picked].gains.ti else 0.0)
     loops = pid.Loops(bias=bias, loops=(rows[picked].gains.loop(state, dt),))
     if isinstance(output, pid.Loops):
         loops = loops.model_copy(update={"feedforward": output.feedforward, "rate": output.rate})
@@ -208,12 +210,22 @@ def _tune(
     return Tuning(task, state, action, verdict, rows, picked, new, benches[0], shape, plant, limits, refused)
 
 
+def _usual(task: Task, batch: Batch) -> float:
+    """Return where an empty integral begins: at the mean action of the log, or at 0 if that is near."""
+    ((low, high),) = task.action_limits.tolist()
+    mean = float(np.clip(np.nanmean(batch.actions), low, high))
+    return significant(mean, 3) if abs(mean) > _NEAR_ZERO * (high - low) else 0.0
+
+
 def _present(
     task: Task, batch: Batch, controller: Controller | None
 ) -> tuple[str, tuple[tuple[str, Any], Gains] | None]:
     """Return what the present controller is, in words, and its action with its loop and its gains."""
     if len(task.actions) > 1:
-        raise ClearloopError("tune: works on one action: give a task with the action of the loop")
+        raise ClearloopError(
+            f"tune: works on one loop, and the task has {len(task.actions)} actions: draft a task for each, "
+            "with clearloop init LOG --action ACTION --state STATE --out LOOP.toml"
+        )
     if controller is None:
         account = explain(*_measured(task, batch))
         verdict = account.verdict
@@ -228,7 +240,8 @@ def _present(
             raise UnsuitableError(
                 f"tune: {verdict} It has loops on {states}, which hold the plant together, and tune works on "
                 "one: its numbers would leave out the others. data explain --out writes it as a controller, "
-                "and learn --method pid searches all loops together"
+                "and learn --method pid searches all loops together. If only one of these states belongs to "
+                "the loop, draft the task with it alone: init --state STATE"
             )
     else:
         verdict = f"The controller that is given: {controller.summary}."

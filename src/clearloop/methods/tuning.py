@@ -226,6 +226,7 @@ def _present(
             f"tune: works on one loop, and the task has {len(task.actions)} actions: draft a task for each, "
             "with clearloop init LOG --action ACTION --state STATE --out LOOP.toml"
         )
+    account = None
     if controller is None:
         account = explain(*_measured(task, batch))
         verdict = account.verdict
@@ -254,7 +255,10 @@ def _present(
         raise ClearloopError(
             "tune: expected one loop without a schedule; tune the loops of several one by one"
         )
-    return verdict, ((action, output), Gains.of(output.chain[0], output.gain_of(0), task.dt))
+    gains = Gains.of(output.chain[0], output.gain_of(0), task.dt)
+    if account is not None and min(gains.ti, gains.td) < 0:  # a lead or lag, in the form of a PID
+        return f"{verdict} With a time below 0 it is no usual PID: the new numbers do not start from it.", None
+    return verdict, ((action, output), gains)
 
 
 def _measured(task: Task, batch: Batch) -> tuple[Task, Batch]:

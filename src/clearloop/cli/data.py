@@ -185,6 +185,9 @@ def explain_log(
     elif not as_json and all(account.chosen == "law" for account in found.accounts):
         say("Next   this writes the law as a controller:")
         echo(f"clearloop data explain {shell_word(file)} --task {shell_word(task)} --out law.json")
+        if [account.law.kind for account in found.accounts] in (["PI"], ["PID"]):
+            say("       this looks at the plant more closely, and finds new numbers for the law:")
+            echo(f"clearloop tune --task {shell_word(task)} --data {shell_word(file)}")
 
 
 def _plant_answers(task: "Task", batch: "Batch") -> tuple[tuple["Answer", ...], str | None]:

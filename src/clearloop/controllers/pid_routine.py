@@ -111,7 +111,7 @@ class _Lowering:
                 if loop.limits is not None:
                     given = scope.let(f"{output.chain[1].state}_aim", _clipped(asked, loop.limits))
                     if integral:
-                        held = _held(asked, given, integral[1], loop.weight)
+                        held = _held(asked, loop.limits, integral[1], loop.weight)
                         integral = integral[0], scope.let(f"{loop.state}_push", _choice(held, integral[1]))
             else:
                 gain = output.gain_of(number)
@@ -124,9 +124,12 @@ class _Lowering:
             before, rate = scope.value(self.action, 1), Number(output.rate)
             reach = call("sub", before, rate), call("add", before, rate)
             rated = scope.let(f"{self.action}_rated", call("clip", wanted, *reach))
-        if sums and (self.limits or output.rate is not None):
+        if sums and output.rate is not None:
             limited_to = _clipped(rated, self.limits) if self.limits else rated
-            self._hold(wanted, scope.let(f"{self.action}_given", limited_to), sums)
+            given_action = scope.let(f"{self.action}_given", limited_to)
+            self._hold(wanted, (given_action, given_action), sums)
+        elif sums and self.limits:
+            self._hold(wanted, self.limits, sums)
         else:
             for number, ring, push, _ in sums:
                 self._store(number, ring, push)
@@ -139,10 +142,10 @@ class _Lowering:
         constant = [(one < 0, Number(abs(one))) for one in numbers if one]
         return self.scope.total(name, [*named, *constant, *weighted(rest)])
 
-    def _hold(self, wanted: Variable, given: Variable, sums: list[Any]) -> None:
+    def _hold(self, wanted: Variable, limits: "_Limits", sums: list[Any]) -> None:
         """Store the integrals; those that the error would push further while the output is held back stay."""
         for number, ring, push, _ in sums:
-            held = _held(wanted, given, push, self.output.push_of(number))
+            held = _held(wanted, limits, push, self.output.push_of(number))
             self._store(number, ring, _choice(held, push))
 
     def _store(self, number: int, ring: Variable, push: Expression) -> None:
@@ -259,11 +262,19 @@ def _clipped(tree: Expression, limits: tuple[float, float]) -> Expression:
     return call("clip", tree, Number(limits[0]), Number(limits[1]))
 
 
-def _held(wanted: Expression, given: Expression, push: Expression, sign: float) -> Expression:
-    """Return the condition that an output is held back and what its integral adds would push it further."""
+_Limits = tuple[float, float] | tuple[Variable, Variable]
+
+
+def _held(wanted: Expression, limits: _Limits, push: Expression, sign: float) -> Expression:
+    """Return the condition that an output is held back and what its integral adds would push it further.
+
+    It compares with the limits themselves and not with what is left after them: between the limits the two
+    are equal, and a bound on rounding could not tell that.
+    """
+    low, high = (limit if isinstance(limit, Variable) else Number(limit) for limit in limits)
     up, down = ("gt", "lt") if sign > 0 else ("lt", "gt")
-    over = call("and", call("gt", wanted, given), call(up, push, Number(0.0)))
-    under = call("and", call("lt", wanted, given), call(down, push, Number(0.0)))
+    over = call("and", call("gt", wanted, high), call(up, push, Number(0.0)))
+    under = call("and", call("lt", wanted, low), call(down, push, Number(0.0)))
     return call("or", over, under)
 
 

@@ -30,6 +30,8 @@ def test_the_log_of_the_page_on_pids(tmp_path: Path) -> None:
         done = subprocess.run([*program, *map(str, words)], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         shown = [line.rstrip() for line in done.stdout.splitlines() if tmp_path.name not in line]
-        wanted = [line for line in shown if line.startswith(("* search PI", "  present", "SP-101", "Gas valve"))]
+        wanted = [
+            line for line in shown if line.startswith(("* search PI", "  present", "SP-101", "Gas valve"))
+        ]
         assert len(wanted) == 2
         assert all(line in page for line in wanted), wanted

@@ -25,7 +25,7 @@ from clearloop.arrays import Floats
 from clearloop.controllers import Controller, pid
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError, UnsuitableError, quoted
-from clearloop.explanation import explain
+from clearloop.explanation import begin_at_mean, explain
 from clearloop.methods.linear_model import LinearModel, find_process_variables, identify, pair_loops
 from clearloop.methods.pid_rules import (
     LONGEST,
@@ -40,10 +40,9 @@ from clearloop.methods.pid_rules import (
 )
 from clearloop.methods.pid_search import DOUBT, Limits, search
 from clearloop.methods.transfer import find_transfer
-from clearloop.numbers import json_values, percent, plain, significant
+from clearloop.numbers import json_values, percent, plain
 from clearloop.task import Task
 
-_NEAR_ZERO = 0.01  # of the range of the action
 CLEARER = 1.03  # another model whose errors of one step are larger by less than this is as good there
 
 
@@ -201,20 +200,12 @@ def _tune(
     if gains is not None and rows[picked].doubt > DOUBT and rows[0].found.stable:
         picked, refused = 0, rows[picked]
     bias = output.bias if isinstance(output, pid.Loops) else 0.0
-    bias = bias or (_usual(task, batch) if rows[picked].gains.ti else 0.0)
     loops = pid.Loops(bias=bias, loops=(rows[picked].gains.loop(state, dt),))
     if isinstance(output, pid.Loops):
         loops = loops.model_copy(update={"feedforward": output.feedforward, "rate": output.rate})
     title = f"tuned: {rows[picked].name}" if refused is None else "as logged: the log supports no others"
-    new = pid.PID(name=title, outputs={action: loops}).for_task(task)
+    new = begin_at_mean(pid.PID(name=title, outputs={action: loops}).for_task(task), task, batch)
     return Tuning(task, state, action, verdict, rows, picked, new, benches[0], shape, plant, limits, refused)
-
-
-def _usual(task: Task, batch: Batch) -> float:
-    """Return where an empty integral begins: at the mean action of the log, or at 0 if that is near."""
-    ((low, high),) = task.action_limits.tolist()
-    mean = float(np.clip(np.nanmean(batch.actions), low, high))
-    return significant(mean, 3) if abs(mean) > _NEAR_ZERO * (high - low) else 0.0
 
 
 def _present(
@@ -257,7 +248,10 @@ def _present(
         )
     gains = Gains.of(output.chain[0], output.gain_of(0), task.dt)
     if account is not None and min(gains.ti, gains.td) < 0:  # a lead or lag, in the form of a PID
-        return f"{verdict} With a time below 0 it is no usual PID: the new numbers do not start from it.", None
+        return (
+            f"{verdict} With a time below 0 it is no usual PID: the new numbers do not start from it.",
+            None,
+        )
     return verdict, ((action, output), gains)
 
 

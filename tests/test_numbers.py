@@ -21,6 +21,7 @@ from clearloop.numbers import (
     number,
     penalty_with_error,
     percent,
+    plain,
     quantity,
     rough_percent,
     shorten_numbers,
@@ -28,6 +29,20 @@ from clearloop.numbers import (
     signed_estimate,
     significant,
 )
+
+
+def test_plain_numbers_have_no_power_of_ten_in_the_usual_range() -> None:
+    known = {
+        1098.4: "1100",
+        5333.0: "5330",
+        0.1234: "0.123",
+        0.0: "0",
+        -12345.6: "-12300",
+        3.0: "3",
+        12e6: "1.2e+07",
+    }
+    assert {value: plain(value) for value in known} == known
+
 
 SHARES = st.floats(0, 1)
 SIZES = st.floats(1e-9, 1e9)

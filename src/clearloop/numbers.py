@@ -22,6 +22,12 @@ def significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
+def plain(value: float, digits: int = 3) -> str:
+    """Format a number with `digits` significant digits, without a power of ten from 10⁻⁴ to 10⁶: `1100`."""
+    rounded = significant(value, digits)
+    return f"{rounded:.{digits}g}" if rounded and not 1e-4 <= abs(rounded) < 1e6 else f"{rounded:.15g}"
+
+
 def percent(share: float, places: int = 1) -> str:
     """Format a share in percent with `places` digits after the point: `6.1 %` for 0.061."""
     return f"{100 * share:.{places}f} %"

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ def test_help_has_an_example_and_fits_80_columns(run: Run, command: tuple[str, .
     assert max(map(len, done.out.splitlines())) <= 80
     wanted = "Start with: clearloop demo" if not command else f"Example: clearloop {' '.join(command)}"
     assert command == ("data",) or wanted in done.out
+    prose = [line.strip() for line in done.out.partition("╭")[0].splitlines()]
+    for line, after in pairwise(prose):  # paragraphs fill their lines
+        assert not line or not after or len(line) + len(after.split()[0]) >= 76
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

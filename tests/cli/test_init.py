@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_task_that_loads_its_log(run: Run, folder: Path) -> None:
     done = run("init", "drone.csv")
     assert (done.code, done.err) == (0, "")
-    assert "setpoint of angulo " in done.out
+    assert "setpoint  of angulo; named like a setpoint" in done.out
     assert "Task   drone.toml: 1 state, 1 action, dt = 0.01 s" in done.out
     task = Task.load("drone.toml")
     assert (task.state_names, task.action_names, task.dt) == (("angulo",), ("u",), 0.01)
@@ -184,7 +184,7 @@ def test_a_wrong_answer_is_asked_again_and_the_others_are_kept(
     said = " ".join(done.out.split())
     assert "no column 'u_pc'; did you mean 'u_pct'?" in said
     assert "--velocity angulo:fast: expected STATE, or STATE:SECONDS" in said
-    assert "the goal is not known: give --setpoint angulo=VALUE" in said
+    assert "give --setpoint angulo=COLUMN or --setpoint angulo=NUMBER" in said
     assert asked[6:8] == [
         "Actions that the controller sets (columns, with ; between them) [u_pct]",
         "States that are measured (columns, with ; between them) [angulo_deg]",
@@ -215,7 +215,7 @@ ERRORS = {
     "init still.csv": "still.csv: cannot tell which column is the action: give --action COLUMN",
     "init still.csv --action u --setpoint level=1": "column 'u' never changes: the log does not show",
     "init timeless.csv": "no column tells the time: give the seconds between two rows as --dt",
-    "init timeless.csv --dt 1": "the goal is not known: give --setpoint level=VALUE",
+    "init timeless.csv --dt 1": "no state has a setpoint, and taken as actions are 'u': give --setp",
     "init summed.csv --dt 1 --setpoint level=2 --integral level": "the log already has 'level_sum'",
     "init summed.csv --dt 1 --setpoint level=2 --velocity level": "the log already has 'level_dot'",
     "data record None-v0 --out x.csv": "None-v0: there is no such Gymnasium environment here",

@@ -44,4 +44,9 @@ def test_wrong_options_are_one_line(run: Run, folder: Path) -> None:
         done = run("tune", "--task", task, "--data", log, *more)
         assert done.code == 2
         assert said in done.err
+    two = (folder / "oven.toml").read_text().replace("[reward]", "v = { limits = [0.0, 1.0] }\n[reward]")
+    (folder / "two.toml").write_text(two)
+    make_log(0.4, 6.0).with_columns(v=0.5).write_csv(folder / "two.csv")
+    done = run("tune", "--task", folder / "two.toml", "--data", folder / "two.csv")
+    assert "the task has 2 actions: draft a task for each, with clearloop init" in done.err
     assert "a log is missing" in run("tune", "--task", task).err

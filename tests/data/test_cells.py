@@ -20,6 +20,8 @@ KNOWN = {
     "FT-101": ("FT-101", "", "FT_101"),
     "2nd level": ("2nd level", "", "x_2nd_level"),
     "Füllstand [m]": ("Füllstand", "m", "Fuellstand"),
+    "Y Gasventil %": ("Y Gasventil", "%", "Y_Gasventil"),
+    "Temp °C": ("Temp", "degC", "Temp"),
     "Q1": ("Q1", "", "Q1"),
     "Tc": ("Tc", "", "Tc"),
     "sin": ("sin", "", "sin_"),

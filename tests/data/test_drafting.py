@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from clearloop.data import Batch
 from clearloop.data.drafting import Wishes, draft, make_plan
 from clearloop.data.survey import guess_roles, memory, outward, sensible, survey
+from clearloop.errors import ClearloopError
 from clearloop.task import Task
 from clearloop.task.tables import ROLES
 
@@ -65,6 +66,25 @@ def test_roles() -> None:
         "x": "state", "same": "ignored", "plant_input": "action", "control_output": "ignored",
         "ambient": "external",
     }  # fmt: skip
+    held, lag = np.repeat(noise[:10], len(noise) // 10), 20
+    level = np.convolve(np.append([held[0]] * (lag - 1), held), np.ones(lag) / lag, "valid") + 0.01 * noise
+    furnace = {"Wish (°C)": held, "TIC-101.PV [°C]": level, "Gasventil %": 50 + 10 * noise}
+    assert roles(**furnace) == dict(zip(furnace, ("setpoint", "state", "action"), strict=True))
+    assert (
+        roles(**{"valve (°C)": held, "T [°C]": level, "Gasventil %": 50 + 10 * noise})["valve (°C)"]
+        == "action"
+    )
+
+
+def test_a_column_that_is_said_to_be_a_setpoint_is_nothing_else() -> None:
+    steps, t = np.repeat([1.0, 3.0, 2.0, 4.0], 25), np.arange(100.0)
+    frame = pl.DataFrame({"t": t, "a": steps, "b": steps + np.sin(t), "c": np.cos(t)})
+    guesses = guess_roles(survey(frame))
+    assert guesses[1].role == "action"
+    with pytest.raises(ClearloopError, match="cannot tell which column is the action"):
+        make_plan(guesses, Wishes(setpoints={"b": "a"}))
+    plan = make_plan(guesses, Wishes(setpoints={"b": "a"}, actions=["c"]))
+    assert (plan.role("a", "action"), plan.role("c", "state")) == ("setpoint", "action")
 
 
 @pytest.mark.parametrize(

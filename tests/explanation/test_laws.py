@@ -152,3 +152,35 @@ def test_an_integral_that_a_task_limits_otherwise_is_summed_anew() -> None:
 def test_the_name_says_what_it_explains() -> None:
     found = explain(CARTPOLE, make_log(replace(Law(kp=GAINS), constant=1.0), white(0.3), episodes=40))
     assert str(found.controller().name).startswith("as logged; explains 9")
+
+
+def test_a_state_that_only_drifts_with_the_rounding_is_no_part_of_the_law() -> None:
+    rng, rows = np.random.default_rng(7), 4000
+    goal = np.repeat(rng.choice([200.0, 250.0, 300.0, 350.0], rows // 200), 200)
+    total, y, table = 30.0, 250.0, []
+    for aim in goal.tolist():
+        seen = y + rng.normal(0, 0.3)
+        u = round(0.12 * (aim - seen) + total, 1)
+        total += 0.005 * (aim - seen)
+        table.append((round(seen, 1), aim, u, round(3.1 + rng.normal(0, 0.05), 2)))
+        y += 0.02 * (25 + 7.5 * u - y)
+    oven = Task.from_toml("""
+        name = "oven"
+        dt = 20.0
+        discount = 0.99
+        horizon = 100
+        [states]
+        y = { unit = "degC", setpoint = "aim" }
+        pressure = {}
+        [actions]
+        u = { limits = [0.0, 100.0] }
+        [reward]
+        expression = "-abs(y.error)"
+        [starts]
+        y = [200.0, 300.0]
+        pressure = [3.0, 3.2]
+        """)
+    log = pl.DataFrame(table, schema=["y", "aim", "u", "pressure"], orient="row")
+    (account,) = explain(oven, Batch.from_frame(log, oven)).accounts
+    assert {term.state for term in account.law.terms} == {"y"}
+    assert account.law.explained > 0.9999

@@ -55,6 +55,26 @@ def make_log(kp: float, ti: float, *, rows: int = 1200, noise: float = 0.01) -> 
     return pl.DataFrame(table, schema=["y", "u", "goal"], orient="row")
 
 
+def test_an_empty_integral_begins_at_the_mean_action_of_the_log() -> None:
+    log, task = make_log(0.4, 6.0), Task.from_toml(TEXT)
+    moved = log.with_columns(pl.col("u") + 30.0)
+    for frame, usual in ((log, 0.0), (moved, 30.0)):
+        found = tune(task, Batch.from_frame(frame, task))
+        (output,) = found.controller.outputs.values()  # type: ignore[attr-defined]
+        assert output.bias == pytest.approx(usual, abs=0.5)
+        assert "within 1 %" in found.words or "within 2 %" in found.words
+
+
+def test_the_figure_has_plain_numbers_at_its_ticks() -> None:
+    task = Task.from_toml(TEXT)
+    figure = draw_tuning(tune(task, Batch.from_frame(make_log(0.4, 6.0), task)))
+    figure.canvas.draw()
+    labels = [tick.get_text() for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)
+              for tick in axis.get_ticklabels()]  # fmt: skip
+    assert "0.1" in labels
+    assert not any("$" in text for text in labels)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("tune")

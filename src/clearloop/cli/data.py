@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clearloop.cli.options import Commands, Json, Seed, TaskName, print_json
-from clearloop.cli.terminal import echo, print_table, say
+from clearloop.cli.terminal import echo, print_table, say, shell_word
 from clearloop.errors import ClearloopError
 from clearloop.numbers import careful_percent
 
@@ -183,7 +183,11 @@ def explain_log(
         save(found.controller(), out)
         echo(f"Law  {out}", err=as_json)
     elif not as_json and all(account.chosen == "law" for account in found.accounts):
-        say(f"Next   clearloop data explain {file} --task {task} --out law.json writes it as a controller")
+        say("Next   this writes the law as a controller:")
+        echo(f"clearloop data explain {shell_word(file)} --task {shell_word(task)} --out law.json")
+        if [account.law.kind for account in found.accounts] in (["PI"], ["PID"]):
+            say("       this looks at the plant more closely, and finds new numbers for the law:")
+            echo(f"clearloop tune --task {shell_word(task)} --data {shell_word(file)}")
 
 
 def _plant_answers(task: "Task", batch: "Batch") -> tuple[tuple["Answer", ...], str | None]:

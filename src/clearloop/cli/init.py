@@ -1,6 +1,7 @@
 """The command `init` drafts a task file from a log; the command `tasks` lists and shows tasks."""
 
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from clearloop.cli.options import Json, print_json
-from clearloop.cli.terminal import print_table, say, visible
+from clearloop.cli.terminal import echo, print_table, say, shell_word, visible, wrapped
 from clearloop.errors import ClearloopError
 from clearloop.files import file_name, whole_file
 from clearloop.numbers import counted
@@ -179,7 +180,8 @@ def init(
     computed = sum(state.formula is not None for state in task.states.values())
     states = counted(len(task.states), "state") + f" ({computed} computed)" * (computed > 0)
     say(f"Task   {target}: {states}, {counted(len(task.actions), 'action')}, dt = {task.dt:g} s")
-    say(f"Next   read it; then clearloop data check {log} --task {target}")
+    say("Next   read it, correct it, and then ask whether the log is fit to learn from:")
+    echo(f"clearloop data check {shell_word(log)} --task {shell_word(str(target))}")
 
 
 def _row(guess: "Guess", plan: "Plan | None") -> tuple[str, str, str, str]:
@@ -188,7 +190,7 @@ def _row(guess: "Guess", plan: "Plan | None") -> tuple[str, str, str, str]:
     if plan is not None and role != (decided := plan.role(name, role)):
         role, why = decided, "as the options say"
     elif guess.of is not None:
-        role = f"setpoint of {guess.of.header.name}"
+        why = f"of {guess.of.header.name}; {why}"
     return name, guess.column.range, role, why
 
 
@@ -291,7 +293,10 @@ def _repeat(question: str, default: str, read: Callable[[str], _Answer]) -> _Ans
 
 
 def _prompt(question: str, default: str) -> str:
-    answer: str = typer.prompt(visible(f"{question} [{default}]"), default=default, show_default=False)
+    *lines, last = wrapped(visible(f"{question} [{default}]"), shutil.get_terminal_size().columns - 2)
+    for line in lines:
+        echo(line)
+    answer: str = typer.prompt(last, default=default, show_default=False)
     return answer
 
 

@@ -75,10 +75,13 @@ class Commands(typer.Typer):
 
     def command(self, *args: Any, **settings: Any) -> Callable[[Any], Any]:
         """Return typer's decorator for a command; it leaves the decorated function as it is."""
-        register = super().command(*args, **settings)
+        register = super().command
 
         def add(command: Any) -> Any:
-            register(_taking_its_task_both_ways(command))
+            # Without its line breaks, because typer keeps those of all paragraphs but the first.
+            paragraphs = (" ".join(one.split()) for one in (command.__doc__ or "").split("\n\n"))
+            said = {"help": "\n\n".join(paragraphs), **settings}
+            register(*args, **said)(_taking_its_task_both_ways(command))
             return command
 
         return add

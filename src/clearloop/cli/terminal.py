@@ -51,6 +51,14 @@ def say(text: str, *, indent: str = "    ", err: bool = False) -> None:
         echo(line, err=err)
 
 
+def shell_word(text: str) -> str:
+    """Quote a file name for a command that people copy, if it holds blanks or other signs of the shell.
+
+    Double quotes do in shells of all systems; print such a command with `echo`: no line break may cut it.
+    """
+    return text if re.fullmatch(r"[\w@%+=:,./\\-]+", text) else f'"{text}"'
+
+
 def wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
     """Break a line before signs and words, so that a formula continues with its sign, or before * and /.
 

@@ -17,7 +17,7 @@ from clearloop.cli.options import (
 )
 from clearloop.cli.terminal import echo, print_table, say
 from clearloop.errors import ClearloopError
-from clearloop.numbers import percent
+from clearloop.numbers import percent, plain
 
 if TYPE_CHECKING:
     from clearloop.methods.pid_rules import Gains
@@ -158,8 +158,8 @@ def _shape_words(found: "Tuning") -> str:
     if shape is None:
         return "it runs away by itself."
     if shape.integrates:
-        return f"it integrates, {shape.gain:.3g} per second, dead time {shape.delay:.3g} s."
-    return f"gain {shape.gain:.3g}, time constant {shape.lag:.3g} s, dead time {shape.delay:.3g} s."
+        return f"it integrates, {plain(shape.gain)} per second, dead time {plain(shape.delay)} s."
+    return f"gain {plain(shape.gain)}, time constant {plain(shape.lag)} s, dead time {plain(shape.delay)} s."
 
 
 def _cells(row: "Row", picked: bool) -> list[str]:
@@ -167,19 +167,19 @@ def _cells(row: "Row", picked: bool) -> list[str]:
     if not one.stable:
         end = ["unstable", "", "", "", "", ""]
     else:
-        settles = f"{one.settling:.3g}" if math.isfinite(one.settling) else "-"
+        settles = plain(one.settling) if math.isfinite(one.settling) else "-"
         phase = f"{one.phase_margin:.0f}" if math.isfinite(one.phase_margin) else "any"
         end = [
             f"{one.ms:.2f}",
             phase,
-            f"{one.load:.3g}",
-            f"{one.noise:.3g}",
+            plain(one.load),
+            plain(one.noise),
             percent(one.overshoot, 0),
             settles,
         ]
-    times = [f"{value:.3g}" if value else "-" for value in (gains.ti, gains.td)]
+    times = [plain(value) if value else "-" for value in (gains.ti, gains.td)]
     name = row.name.replace("Ziegler-Nichols", "Z-N")
-    return [f"{'*' if picked else ' '} {name}", f"{gains.kp:.3g}", *times, *end]
+    return [f"{'*' if picked else ' '} {name}", plain(gains.kp), *times, *end]
 
 
 def vendor_lines(vendor: str, gains: "Gains", dt: float) -> list[str]:

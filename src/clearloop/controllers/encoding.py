@@ -46,9 +46,10 @@ def encode(
         raise ClearloopError(f"a controller looks further back than the {history} observations that are kept")
     largest = np.finfo(dtype).max
     code, operand, spans = _joined([c.programs(features) for c in controllers])
+    numbers = np.array([c.numbers(features) for c in controllers], np.float64)
     return Policies(
         kind=first.policy,
-        numbers=np.array([c.numbers(features) for c in controllers], dtype).reshape(len(controllers), -1),
+        numbers=np.clip(numbers, -largest, largest).astype(dtype).reshape(len(controllers), -1),
         sizes=np.array(sizes, np.int64),
         code=code,
         operand=np.clip(operand, -largest, largest).astype(dtype),

@@ -115,17 +115,18 @@ class PID(Controller):
             target = f"the setpoint of {output.inner.state}" if number == 0 else action
             aim = "what the outer loop gives" if number else aim
         yield f"{target}, loop on {name}: e = {aim} - {name}"
-        factors = f"{loop.weight:g}" if loop is output.outer else f"{output.scale:g} * {loop.weight:g}"
+        both = (loop.weight,) if loop is output.outer else (output.scale, loop.weight)
+        factors = "".join(f"{factor:g} * " for factor in both if factor != 1)
         over = "" if loop.integral else f" over {loop.window} steps"
         if loop.schedule is not None:
-            yield f"  per step  {factors} * (kp, ki, kd{over}), which depend on {loop.schedule.by}:"
+            yield f"  per step  {factors}(kp, ki, kd{over}), which depend on {loop.schedule.by}:"
             for at, *gains in zip(loop.schedule.at, *loop.schedule.columns, strict=True):
                 said = ", ".join(
                     f"{letter} {one:g}" for letter, one in zip(("kp", "ki", "kd"), gains, strict=True)
                 )
                 yield f"    at {at:g}{self.unit(loop.schedule.by)}: {said}{self._times(loop, *gains)}"
         else:
-            yield f"  per step  {factors} * (kp {loop.kp:g}, ki {loop.ki:g}{over}, kd {loop.kd:g})"
+            yield f"  per step  {factors}(kp {loop.kp:g}, ki {loop.ki:g}{over}, kd {loop.kd:g})"
             unit = (
                 f"{self.unit(action)}/{self.units[name]}" if self.units.get(name) and target == action else ""
             )

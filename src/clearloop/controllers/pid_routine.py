@@ -110,7 +110,7 @@ class _Lowering:
                 if loop.limits is not None:
                     given = scope.let(f"{output.chain[1].state}_aim", _clipped(asked, loop.limits))
                     if integral:
-                        push = _unless_held(asked, given, integral[1], loop.weight)
+                        push = _unless_held(asked, loop.limits, integral[1], loop.weight)
                         integral = integral[0], scope.let(f"{loop.state}_push", push)
             else:
                 gain = output.gain_of(number)
@@ -123,9 +123,12 @@ class _Lowering:
             before, rate = scope.value(self.action, 1), Number(output.rate)
             reach = call("sub", before, rate), call("add", before, rate)
             rated = scope.let(f"{self.action}_rated", call("clip", wanted, *reach))
-        if sums and (self.limits or output.rate is not None):
+        if sums and output.rate is not None:
             limited_to = _clipped(rated, self.limits) if self.limits else rated
-            self._hold(wanted, scope.let(f"{self.action}_given", limited_to), sums)
+            given_action = scope.let(f"{self.action}_given", limited_to)
+            self._hold(wanted, (given_action, given_action), sums)
+        elif sums and self.limits:
+            self._hold(wanted, self.limits, sums)
         else:
             for number, ring, push in sums:
                 self._store(number, ring, push)
@@ -139,11 +142,11 @@ class _Lowering:
         return self.scope.total(name, [*named, *constant, *weighted(rest)])
 
     def _hold(
-        self, wanted: Variable, given: Variable, sums: Sequence[tuple[int, Variable, Variable]]
+        self, wanted: Variable, limits: "_Limits", sums: Sequence[tuple[int, Variable, Variable]]
     ) -> None:
         """Store the integrals; those that the error would push further while the output is held back stay."""
         for number, ring, push in sums:
-            kept = _unless_held(wanted, given, push, self.output.push_of(number))
+            kept = _unless_held(wanted, limits, push, self.output.push_of(number))
             self._store(number, ring, kept)
 
     def _store(self, number: int, ring: Variable, push: Expression) -> None:
@@ -260,20 +263,27 @@ def _clipped(tree: Expression, limits: tuple[float, float]) -> Expression:
     return call("clip", tree, Number(limits[0]), Number(limits[1]))
 
 
-def _unless_held(wanted: Expression, given: Expression, push: Expression, sign: float) -> Expression:
+_Limits = tuple[float, float] | tuple[Variable, Variable]
+
+
+def _unless_held(wanted: Expression, limits: _Limits, push: Expression, sign: float) -> Expression:
     """Return what an integral adds: nothing where the output is held back and this would push it further.
+
+    The limits themselves are compared and not what is left after them: between the limits the two are equal,
+    and a bound on rounding could not tell that.
 
     Args:
         wanted: The output before it is held back.
-        given: The output.
+        limits: The least and the most that it may be.
         push: What the integral would add.
         sign: Whether more of the integral means more (1) or less (-1) of the output, or neither (0).
     """
     if not sign:
         return push
+    low, high = (limit if isinstance(limit, Variable) else Number(limit) for limit in limits)
     up, down = ("gt", "lt") if sign > 0 else ("lt", "gt")
-    over = call("and", call("gt", wanted, given), call(up, push, Number(0.0)))
-    under = call("and", call("lt", wanted, given), call(down, push, Number(0.0)))
+    over = call("and", call("gt", wanted, high), call(up, push, Number(0.0)))
+    under = call("and", call("lt", wanted, low), call(down, push, Number(0.0)))
     return call("if", call("or", over, under), Number(0.0), push)
 
 

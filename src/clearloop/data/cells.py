@@ -214,6 +214,7 @@ _SUFFIXES |= {
     "lpm": "l/min",
 }
 _BRACKETS = re.compile(r"^(?P<name>.*?)\s*[\[(](?P<unit>[^\[\]()]{0,20})[\])]\s*$", re.DOTALL)
+_SIGNS = re.compile(r"^(?P<name>.*\w)[\s_]*(?P<unit>%|°[CFcf]?)\s*$", re.DOTALL)
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "%": " percent ", "°": " deg "}
 
 
@@ -227,8 +228,8 @@ class Header(NamedTuple):
 
 
 def split_header(column: str) -> Header:
-    """Split the name of a column into name and unit: `angle_deg`, `Temperature (degC)`."""
-    if found := _BRACKETS.match(column):
+    """Split the name of a column into name and unit: `angle_deg`, `Temperature (degC)`, `Valve %`."""
+    if found := _BRACKETS.match(column) or _SIGNS.match(column):
         return Header(found["name"].strip() or column, _plain_unit(found["unit"]))
     stem, _, ending = column.rpartition("_")
     if stem and ending.casefold() in _SUFFIXES:

@@ -27,7 +27,7 @@ from clearloop.data.survey import (
     time_unit,
 )
 from clearloop.errors import ClearloopError, quoted
-from clearloop.numbers import significant
+from clearloop.numbers import plain, significant
 from clearloop.task.tables import SECONDS
 
 
@@ -164,6 +164,8 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
     reward, terminal = one(None, "reward"), one(None, "terminal")
     limited = [find(text, columns) for text in wishes.limits] if not wishes.actions else []
     taken += [column for column in limited if column not in taken]
+    aimed = [text for text in wishes.setpoints.values() if text.strip() != "-" and _number(text) is None]
+    taken += [column for column in (find(text, columns) for text in aimed) if column not in taken]
     actions, external = wanted(wishes.actions, "action") + limited, wanted(wishes.external, "external")
     states = wanted(wishes.states, "state")
     if not actions:
@@ -187,8 +189,12 @@ def make_plan(guesses: Sequence[Guess], wishes: Wishes) -> Plan:
     planned = _states(states, external, names, guesses, wishes, dt)
     aims = [state for state in planned if state.tolerance is not None]
     if not aims and reward is None:
-        example = f"--setpoint {names[states[0].name]}=VALUE"
-        raise ClearloopError(f"the goal is not known: give {example}, or a log with a reward column")
+        name = names[states[0].name]
+        found = ", ".join(quoted(column.name) for column in actions)
+        raise ClearloopError(
+            f"no state has a setpoint, and taken as actions are {found}: give --setpoint {name}=COLUMN or "
+            f"--setpoint {name}=NUMBER, and --action COLUMN if the action is another one"
+        )
     row = spacing[1] if spacing else dt
     courses = [Course.of(state, actions, columns) for state in aims]
     seconds, pace = _pace(courses, [column.values for column in states], row)
@@ -253,16 +259,16 @@ def _pace(courses: Sequence[Course], states: Sequence[Floats], row: float) -> tu
     )
     if slowest is None or slowest.needed is None:
         seconds = memory([course.error for course in courses] or states) * row
-        return 3 * seconds, f"three times {seconds:.3g} s, after which an error is forgotten"
+        return 3 * seconds, f"three times {plain(seconds)} s, after which an error is forgotten"
     name, seconds = slowest.state.name, slowest.needed * row
     if slowest.settled is not None:
         return (
             seconds,
-            f"the log's loop needs about {slowest.settled * row:.3g} s to bring {name} to its setpoint",
+            f"the log's loop needs about {plain(slowest.settled * row)} s to bring {name} to its setpoint",
         )
     lag, dead = (slowest.dynamics.lag * row, slowest.dynamics.dead * row) if slowest.dynamics else (0.0, 0.0)
-    late = f" and a dead time of {dead:.3g} s" if dead else ""
-    return seconds, f"{name} follows the actions with a lag of about {lag:.3g} s{late}"
+    late = f" and a dead time of {plain(dead)} s" if dead else ""
+    return seconds, f"{name} follows the actions with a lag of about {plain(lag)} s{late}"
 
 
 def _integral(course: Course, wishes: Wishes, names: Mapping[str, str], span: float) -> StatePlan:
@@ -434,7 +440,7 @@ def draft(plan: Plan, name: str, log: str) -> str:
         f"name = {_text(name)}",
         f"dt = {_written(plan.dt)}  # s between two rows, and between two actions{_seen(plan)}",
         *_advice(plan),
-        f"horizon = {plan.horizon}  # steps to look ahead, 50 to 500: {plan.horizon * plan.dt:.4g} s;",
+        f"horizon = {plan.horizon}  # steps to look ahead, 50 to 500: {plain(plan.horizon * plan.dt, 4)} s;",
         f"# {plan.pace}",
         f"discount = {_written(plan.discount)}  # a reward at the horizon still counts 5 %",
         f"history = {plan.history}  # rows that a controller sees; {_why_history(plan)}",
@@ -459,7 +465,7 @@ def _seen(plan: Plan) -> str:
     least, usual, most = plan.spacing
     if max(plan.dt - least, most - plan.dt) <= REGULAR * plan.dt:
         return ""
-    return f"; seen: {least:.3g} to {most:.3g} s, usually {usual:.4g} s"
+    return f"; seen: {plain(least)} to {plain(most)} s, usually {plain(usual, 4)} s"
 
 
 def _why_history(plan: Plan) -> str:

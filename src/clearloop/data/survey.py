@@ -186,7 +186,7 @@ _EPISODES = {"episode", "run", "trial", "experiment", "segment", "cycle"}
 TERMINALS = {"terminal", "terminated", "done", "failed", "failure"}
 SETPOINTS = {
     "setpoint", "sp", "target", "reference", "ref", "referencia", "referenz", "soll", "sollwert", "desired",
-    "demand", "goal", "consigne", "consigna", "wanted", "setp", "spt", "aim", "fuehrungsgroesse",
+    "demand", "goal", "consigne", "consigna", "wanted", "setp", "spt", "aim", "fuehrungsgroesse", "sv", "sw",
 }  # fmt: skip
 _ABBREVIATED = ("setpoint", "target", "soll", "ref", "sp", "set", "des")
 """Begins or ends of words that hold a setpoint's state, too: `yref`, `Tsp`, `spT`, `levelset`."""
@@ -208,11 +208,13 @@ _DEVICES = (
     "control command cmd controller output heater valve pump voltage volt pwm force torque throttle duty "
     "power motor fan damper burner stellgroesse ventil pumpe heizung"
 )
-_DEVICES += " vanne valvula bomba chauffage calefactor opening stellgrad"
+_DEVICES += " vanne valvula bomba chauffage calefactor opening stellgrad burner brenner"
 ACTIONS = dict.fromkeys(_DEVICES.split(), 2)
-ACTIONS |= {"u": 4, "action": 4, "actions": 4, "manipulated": 4, "mv": 4, "input": 3, "actuator": 3, "op": 3}
+ACTIONS |= {"u": 4, "action": 4, "actions": 4, "manipulated": 4, "mv": 4, "cv": 4, "input": 3, "actuator": 3}
+ACTIONS |= {"op": 3}
 ACTIONS |= {"q": 1, "tc": 1}
 """Words in the names of actions, and how strongly each points to an action."""
+_COMPOUND = tuple(word for word in _DEVICES.split() if len(word) > 4)  # ends of words such as Gasventil
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
     take(*_time(columns))
     for column in left():
         take(*_plain(column))
-    setpoints = [column for column in left() if _is_setpoint(column, columns)]
+    setpoints = [column for column in left() if _is_setpoint(column, columns)] or _followed(left())
     others = [column for column in left() if column not in setpoints]
     for column, why in _actions(others) or _unpaired(others, setpoints):
         take(column, "action", why)
@@ -251,9 +253,9 @@ def guess_roles(columns: Sequence[Column]) -> tuple[Guess, ...]:
     states = [column for column in left() if column not in setpoints and not column.constant]
     for column in setpoints:
         of = _state_of(column, states)
-        why = (
-            f"named like a setpoint{' and constant' * column.constant}{', held between steps' * column.held}"
-        )
+        named = _is_setpoint(column, columns)
+        why = "named like a setpoint" if named else "its unit is that of the state, which follows it"
+        why += " and constant" * column.constant + ", held between steps" * column.held
         take(column, "setpoint" if of else "ignored", why + ("" if of else "; its state is not known"), of)
     for column in left():
         constant = "never changes"
@@ -304,6 +306,22 @@ def _is_setpoint(column: Column, columns: Sequence[Column]) -> bool:
         return True
     others = set().union(*(words(other) for other in columns if other is not column))
     return any(rest in others for word in named for rest in _abbreviated(word))
+
+
+def _followed(columns: Sequence[Column]) -> list[Column]:
+    """Return held columns that one of the same unit follows, if another column is named like an action."""
+    return [
+        column
+        for column in columns
+        if column.held
+        and not _named_like_an_action(column)
+        and _actions([other for other in columns if other is not column])
+        and any(
+            not other.held and other.header.unit == column.header.unit != "" and _tracks(other, column)
+            for other in columns
+            if other is not column and other.kind == "number"
+        )
+    ]
 
 
 def _abbreviated(word: str) -> list[str]:
@@ -360,14 +378,19 @@ def _jumps(column: Column, setpoint: Column) -> bool:
     return float(np.mean(largest > _JUMP * usual)) >= _WITH_STEPS and float(np.nanmax(largest)) > 0
 
 
+def _named_like_an_action(column: Column) -> int:
+    """Return how strongly the name of a column points to an action; 0 if it does not."""
+    return max((ACTIONS.get(word) or int(word.endswith(_COMPOUND)) for word in words(column)), default=0)
+
+
 def _action_score(column: Column) -> int:
-    score = max((ACTIONS.get(word, 0) for word in words(column)), default=0)
+    score = _named_like_an_action(column)
     in_percent = column.header.unit == "%" and column.low >= -100 and column.high <= 100
     return score + in_percent + column.held if not column.constant else 0
 
 
 def _action_reason(column: Column) -> str:
-    reasons = ["named like an action"] * any(word in ACTIONS for word in words(column))
+    reasons = ["named like an action"] * (_named_like_an_action(column) > 0)
     reasons += ["in %"] * (column.header.unit == "%") + ["held between steps"] * column.held
     return ", ".join(reasons)
 

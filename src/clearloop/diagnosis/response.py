@@ -14,7 +14,7 @@ from clearloop.arrays import Floats
 from clearloop.controllers import Controller
 from clearloop.data import Batch
 from clearloop.evaluation import SetpointChange, simulate
-from clearloop.numbers import amount, json_values
+from clearloop.numbers import amount, json_values, plain
 from clearloop.plants.scenarios import setpoint_table
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
@@ -66,8 +66,8 @@ class StepResponse:
     def words(self) -> str:
         """A phrase such as `settles in 3.23 s, overshoot 17.5 %`."""
         time = self.settling_time
-        settled = "does not settle" if time is None else f"settles in {time:.3g} s"
-        return f"{settled}, overshoot {self.overshoot:.3g} %"
+        settled = "does not settle" if time is None else f"settles in {plain(time)} s"
+        return f"{settled}, overshoot {plain(round(self.overshoot, 1))} %"
 
     def __repr__(self) -> str:
         return f"step of {self.state} by {amount(self.size, self.unit, 6)}: {self.words}"

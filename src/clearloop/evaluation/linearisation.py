@@ -20,7 +20,7 @@ from clearloop.controllers import Controller
 from clearloop.controllers.views import Recursion
 from clearloop.evaluation.stability import sum_lags
 from clearloop.evaluation.stepping import Law, Stepper
-from clearloop.numbers import json_values
+from clearloop.numbers import json_values, plain
 from clearloop.surrogate import Surrogate
 from clearloop.task import Task
 
@@ -357,7 +357,7 @@ class Linearisation:
         if not self.modes:
             return "stable" if self.stable else "unstable"
         slowest = self.modes[0]
-        after = "" if slowest.time_constant is None else f", time constant {slowest.time_constant:.3g} s"
+        after = "" if slowest.time_constant is None else f", time constant {plain(slowest.time_constant)} s"
         return (
             f"{'stable' if self.stable else 'unstable'}: largest eigenvalue {abs(slowest.value):.4f}{after}"
         )

@@ -115,7 +115,11 @@ class Account:
         apart = f"Apart from the law, {careful_percent(self.independent)} of {self.action} varies by itself: "
         if self.enough:
             return apart + "enough to learn what it does."
-        return apart + "too little to learn what it does; log some minutes with a small random signal added."
+        return (
+            apart
+            + "too little to learn what it does, unless many changes of a setpoint moved it; else log some "
+            "minutes with a small random signal added."
+        )
 
     def gain_rows(self) -> list[tuple[str, str, str]]:
         """Return the law's terms, their gains and standard errors, ready for a table."""

@@ -23,6 +23,7 @@ _DOUBT = 1.02  # factor on what is left if ρ is not 0: other gains with another
 _NEGLIGIBLE = 0.002  # share of the unexplained
 _MOST_TERMS = 12  # up to which every choice of terms is tried
 ROUNDING = 1e-9  # of the variance, or of the range
+_VISIBLE = 1e-3  # of the variance: to choose terms, so much counts as unexplained by rounding in any log
 _COLLINEAR = 1e-5  # of the largest variance: directions in which terms hardly differ are not used
 
 
@@ -104,7 +105,9 @@ class Moments:
     def prune(self, terms: Sequence[int]) -> list[int]:
         """Return the choice among the terms that costs least.
 
-        If there are too many choices, the least useful terms are dropped first, one by one.
+        If there are too many choices, the least useful terms are dropped first, one by one. In a log with
+        rounded numbers, nearly all of the rest of an exact law is rounding. It drifts where it is summed,
+        and the sum of any other state would explain some of that. So a term must explain what can be seen.
         """
         rho = self.lastings[int(self.left(terms).argmin())]
         best = self.at([rho])
@@ -116,7 +119,8 @@ class Moments:
         for size in range(len(kept) + 1):
             choices = np.array(list(combinations(kept, size)), dtype=np.intp)
             left = best.left_by(choices)[0]
-            found.append((cost(float(left.min()), size, self.rows, rho), choices[left.argmin()].tolist()))
+            least = cost(float(left.min()) + _VISIBLE, size, self.rows, rho)
+            found.append((least, choices[left.argmin()].tolist()))
         return min(found)[1]
 
 

@@ -9,12 +9,13 @@ import numpy as np
 from clearloop.arrays import Floats
 from clearloop.controllers import PID, Controller, Equation, Linear
 from clearloop.controllers.pid import Loop, Loops
+from clearloop.data import Batch
 from clearloop.errors import ClearloopError
 from clearloop.explanation.fitting import PARTS, ROUNDING, FitTarget, fit, parts_of, price
 from clearloop.explanation.signals import ErrorSum, Regressor, Signals, Structure
 from clearloop.explanation.trials import LawCandidate
 from clearloop.expression import Variable, parse, substitute, to_text, variables
-from clearloop.numbers import counted, significant
+from clearloop.numbers import counted, plain, significant
 from clearloop.task import Task
 from clearloop.task.tables import MOST_STEPS_BACK
 
@@ -174,7 +175,7 @@ def notes(law: Law, dt: float) -> Iterator[str]:
     if "rate" in kinds:
         of = "value - setpoint" if form.of_error else "the value alone"
         tau = (
-            f"filtered with a time constant of {time_constant_of(form.pole, dt):.3g} s"
+            f"filtered with a time constant of {plain(time_constant_of(form.pole, dt))} s"
             if form.pole
             else "not filtered"
         )
@@ -193,7 +194,7 @@ def time_constant_of(pole: float, dt: float) -> float:
 def _span(law: Law, dt: float) -> str:
     if not any(law.windows.values()):
         return "from the episode's start" + ", but not while the action is at a limit" * law.structure.paused
-    return "over " + ", ".join(f"{rows * dt:.3g} s ({name})" for name, rows in law.windows.items())
+    return "over " + ", ".join(f"{plain(rows * dt)} s ({name})" for name, rows in law.windows.items())
 
 
 # Laws as controller files.
@@ -308,6 +309,34 @@ def _loops(law: Law | float, task: Task, moving: Sequence[str]) -> Loops | None:
                 table["setpoint_weight"] = _short(1 + aim / kp)
             loops.append(Loop(**table))
     return Loops(bias=_short(law.constant), loops=tuple(loops), feedforward=fed or None)
+
+
+_NEAR_ZERO = 0.01  # of the range of an action
+
+
+def begin_at_mean(controller: Controller, task: Task, batch: Batch) -> Controller:
+    """Return a PID whose empty integrals begin at the mean actions of the log, not at 0; others as they are.
+
+    Args:
+        controller: A controller; a bias that it has stays.
+        task: The task.
+        batch: The log.
+    """
+    if not isinstance(controller, PID):
+        return controller
+    outputs = dict(controller.outputs)
+    for name, mean, (low, high) in zip(
+        task.action_names,
+        np.nanmean(batch.actions, axis=0).tolist(),
+        task.action_limits.tolist(),
+        strict=True,
+    ):
+        output = outputs[name]
+        if any(loop.integral for loop in output.chain) and not output.bias:
+            usual = significant(min(max(mean, low), high), 3)
+            bias = usual if abs(usual) > _NEAR_ZERO * (high - low) else 0.0
+            outputs[name] = output.model_copy(update={"bias": bias})
+    return controller.model_copy(update={"outputs": outputs})
 
 
 def _formula(law: Law | float, task: Task, action: str) -> "WeightedSum | Restarted":

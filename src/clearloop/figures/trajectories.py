@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clearloop.arrays import Floats
 from clearloop.evaluation import Evaluation, Trajectory
-from clearloop.figures.style import COLOURS, GREY, RED, SETTINGS, with_unit
+from clearloop.figures.style import COLOURS, GREY, RED, SETTINGS, logarithmic, with_unit
 from clearloop.methods.pid_rules import Process
 from clearloop.methods.tuning import Tuning
 from clearloop.numbers import rough_percent
@@ -223,8 +223,10 @@ def draw_tuning(tuning: Tuning) -> "Figure":
             load.plot(times, pushed, **style)
             loop = bench.plant * Process(den, num).response(bench.z)
             rates = np.angle(bench.z) / bench.dt
-            size.loglog(rates, np.abs(loop), **style)
-            angle.semilogx(rates, np.degrees(np.unwrap(np.angle(loop))), **style)
+            size.plot(rates, np.abs(loop), **style)
+            angle.plot(rates, np.degrees(np.unwrap(np.angle(loop))), **style)
+        for axis in (size.xaxis, size.yaxis, angle.xaxis):
+            logarithmic(axis)
         setpoint.axhline(1.0, color=GREY, lw=0.8, ls="--")
         size.axhline(1.0, color=GREY, lw=0.8, ls="--")
         angle.axhline(-180.0, color=GREY, lw=0.8, ls="--")

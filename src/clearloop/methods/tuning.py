@@ -25,7 +25,7 @@ from clearloop.arrays import Floats
 from clearloop.controllers import Controller, pid
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError, UnsuitableError, quoted
-from clearloop.explanation import explain
+from clearloop.explanation import begin_at_mean, explain
 from clearloop.methods.linear_model import LinearModel, find_process_variables, identify, pair_loops
 from clearloop.methods.pid_rules import (
     LONGEST,
@@ -40,7 +40,7 @@ from clearloop.methods.pid_rules import (
 )
 from clearloop.methods.pid_search import DOUBT, Limits, search
 from clearloop.methods.transfer import find_transfer
-from clearloop.numbers import json_values, percent
+from clearloop.numbers import json_values, percent, plain
 from clearloop.task import Task
 
 CLEARER = 1.03  # another model whose errors of one step are larger by less than this is as good there
@@ -110,9 +110,9 @@ class Tuning:
     def words(self) -> str:
         """One sentence about how far the log supports the proposal."""
         one = self.refused or self.rows[self.picked]
-        period = f"{2 * math.pi / one.found.crossover:.3g} s" if one.found.crossover else "long"
+        period = f"{plain(2 * math.pi / one.found.crossover)} s" if one.found.crossover else "long"
         where = f"where {'' if self.supported else 'such '}a loop crosses over (a period of {period})"
-        known = f"the plant's gain is known to {percent(one.doubt, 0)} {where}"
+        known = f"the plant's gain is known to within {percent(max(one.doubt, 0.01), 0)} {where}"
         if self.supported:
             return f"The log supports these numbers: {known}."
         if self.refused is not None:
@@ -192,7 +192,7 @@ def _tune(
         picked, refused = 0, rows[picked]
     title = f"tuned: {rows[picked].name}" if refused is None else "as logged: the log supports no others"
     loops = _proposed(rows[picked].gains, state, task.dt, present)
-    new = pid.PID(name=title, outputs={action: loops}).for_task(task)
+    new = begin_at_mean(pid.PID(name=title, outputs={action: loops}).for_task(task), task, batch)
     return Tuning(task, state, action, verdict, rows, picked, new, benches[0], shape, plant, limits, refused)
 
 
@@ -224,7 +224,7 @@ def _proposed(gains: Gains, state: str, dt: float, present: "_Present | None") -
     if present is None:
         return pid.Loops(loops=(loop,))
     before = present.output
-    loops = pid.Loops(bias=0.0 if gains.ti else before.bias, loops=(loop,))
+    loops = pid.Loops(bias=before.bias, loops=(loop,))
     return loops.model_copy(update={"feedforward": before.feedforward, "rate": before.rate})
 
 
@@ -244,7 +244,11 @@ class _Present:
 def _present(task: Task, batch: Batch, controller: Controller | None) -> tuple[str, _Present | None]:
     """Return what the present controller is, in words, and its loop, if a search can start from it."""
     if len(task.actions) > 1:
-        raise ClearloopError("tune: works on one action: give a task with the action of the loop")
+        raise ClearloopError(
+            f"tune: works on one loop, and the task has {len(task.actions)} actions: draft a task for each, "
+            "with clearloop init LOG --action ACTION --state STATE --out LOOP.toml"
+        )
+    account = None
     if controller is None:
         account = explain(*_measured(task, batch))
         verdict = account.verdict
@@ -259,7 +263,8 @@ def _present(task: Task, batch: Batch, controller: Controller | None) -> tuple[s
             raise UnsuitableError(
                 f"tune: {verdict} It has loops on {states}, which hold the plant together, and tune works on "
                 "one: its numbers would leave out the others. data explain --out writes it as a controller, "
-                "and learn --method pid searches all loops together"
+                "and learn --method pid searches all loops together. If only one of these states belongs to "
+                "the loop, draft the task with it alone: init --state STATE"
             )
     else:
         verdict = f"The controller that is given: {controller.summary}."
@@ -272,7 +277,13 @@ def _present(task: Task, batch: Batch, controller: Controller | None) -> tuple[s
         raise ClearloopError(
             "tune: expected one loop without a schedule; tune the loops of several one by one"
         )
-    return verdict, _Present(action, output, Gains.of(output.chain[0], output.gain_of(0), task.dt))
+    gains = Gains.of(output.chain[0], output.gain_of(0), task.dt)
+    if account is not None and min(gains.ti, gains.td) < 0:  # a lead or lag, in the form of a PID
+        return (
+            f"{verdict} With a time below 0 it is no usual PID: the new numbers do not start from it.",
+            None,
+        )
+    return verdict, _Present(action, output, gains)
 
 
 def _measured(task: Task, batch: Batch) -> tuple[Task, Batch]:

@@ -45,6 +45,7 @@ from clearloop.numbers import (
     number,
     penalty_with_error,
     percent,
+    plain,
     quantity,
     signed_estimate,
     true_minus,
@@ -366,7 +367,9 @@ def robustness(subject: Subject) -> Section:
         ]
         for one in found.disturbed
     ]
-    steps = [f"A {step!r}, undershoot {step.undershoot:.3g} %." for step in subject.diagnosis.steps]
+    steps = [
+        f"A {step!r}, undershoot {plain(round(step.undershoot, 1))} %." for step in subject.diagnosis.steps
+    ]
     return Section(
         title,
         table=table(

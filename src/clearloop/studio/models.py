@@ -11,7 +11,7 @@ from clearloop.data import Batch
 from clearloop.data.log import first_rows, last_rows
 from clearloop.errors import ClearloopError
 from clearloop.evaluation import Evaluation, evaluate
-from clearloop.explanation import explain
+from clearloop.explanation import begin_at_mean, explain
 from clearloop.methods.robust import keeps
 from clearloop.plants.plant import PlantStepper, task_window
 from clearloop.runs import RunDirectory
@@ -93,9 +93,12 @@ class Models:
 
     @cached_property
     def law(self) -> Controller | None:
-        """The log's own controller, as `clearloop data explain` finds it; None if no law explains the log."""
+        """The log's own controller, as `clearloop data explain` finds it; None if no law explains the log.
+
+        It is switched on in any row of the log, so an empty integral begins at the mean action.
+        """
         try:
-            return explain(self.task, self.batch).controller()
+            return begin_at_mean(explain(self.task, self.batch).controller(), self.task, self.batch)
         except ClearloopError:
             return None
 

@@ -21,7 +21,8 @@ export class Signals {
     const { models } = task;
     this.element.hidden = task.drawing !== "strip";
     put(this.about, models ? `This task has no plant: ${models.members} models of the run ${models.run} stand for it. `
-      + "Both controllers are switched on in a row of the log, with nothing added up. The thick line is the model that repeats the log best, the thin ones are the others." : "");
+      + "Both controllers are switched on in a row of the log with empty integrals; that of the log's own controller "
+      + "begins at the mean action. The thick line is the model that repeats the log best, the thin ones are the others." : "");
     const heads = ["Signal", "Controller", "Compare with", "Setpoint", ...(models ? ["Models differ by"] : [])];
     this.head.replaceChildren(...heads.map((text) => make("th", { scope: "col" }, text)));
     const signals = [...task.states.map((one) => ({ ...one, kind: "state" })), ...task.actions.map((one) => ({ ...one, kind: "action" })),

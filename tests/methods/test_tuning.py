@@ -210,7 +210,7 @@ def test_what_the_log_does_not_tell_is_not_tried(folder: Path, monkeypatch: pyte
     task = Task.load(folder / "oven.toml")
     batch = Batch.load(folder / "log.csv", task)
     rival = Process(TRUTH.a, 1.5 * TRUTH.b)
-    seen = Plant(TRUTH, (TRUTH,), (rival,), 0.01)
+    seen = Plant(TRUTH, (TRUTH,), (rival,))
     monkeypatch.setattr(tuning, "_plant", lambda *_: seen)
     kept = tune(task, batch)
     assert kept.rows[kept.picked].name == "present"

@@ -10,7 +10,7 @@ from clearloop.controllers import Controller, encode
 from clearloop.controllers.memory import Memory
 from clearloop.evaluation.rollouts import make_system, window
 from clearloop.kernels.engine import roll_out
-from clearloop.kernels.layout import Job
+from clearloop.kernels.layout import Job, Policies
 from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.plants.plant import fixed_actions, task_window
 from clearloop.plants.scenarios import setpoint_table
@@ -89,6 +89,13 @@ class Stepper:
 # A controller as a function of its observations, for many plants at once. `Controller.act` serves one plant.
 
 
+def unlimited(policies: Policies) -> Policies:
+    """Return the same controllers with actions that are neither limited nor rounded, and may jump."""
+    count = len(policies.limits)
+    reach = np.tile([-STATE_LIMIT, STATE_LIMIT], (count, 1))
+    return policies._replace(limits=reach, counts=np.zeros(count), rates=np.zeros(0))
+
+
 class Law:
     """A controller as a function from windows [N, H, S + A] to actions [N, A].
 
@@ -117,14 +124,10 @@ class Law:
         self._policies = encode([self.controller], task, history=rows)
         self._memory: Memory | None = None
         if smooth:
-            reach = np.tile([-STATE_LIMIT, STATE_LIMIT], (len(task.actions), 1))
-            self._policies = self._policies._replace(
-                counts=np.zeros(len(task.actions)), limits=reach, rates=np.zeros(0)
-            )
+            self._policies = unlimited(self._policies)
         system = make_system(task, surrogate, rows, None if surrogate is None else [0])
-        self._system = system._replace(
-            dynamics=system.dynamics._replace(substeps=1)
-        )  # the next state is not used
+        # The next state is not used.
+        self._system = system._replace(dynamics=system.dynamics._replace(substeps=1))
 
     def rows(self, steps: int) -> int:
         """Return the number of rows that an episode of so many steps needs."""

@@ -29,11 +29,10 @@ from clearloop.evaluation.stability import (
     respond,
     sum_lags,
 )
-from clearloop.evaluation.stepping import Stepper
+from clearloop.evaluation.stepping import Stepper, unlimited
 from clearloop.expression import parse
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import DERIVATIVE, DRIVEN, PID, Dynamics, Job, Policies
-from clearloop.kernels.rollout import STATE_LIMIT
 from clearloop.methods.linear_model import find_process_variables, identify
 from clearloop.plants.plant import empty_networks, lower_judgements
 from clearloop.plants.scenarios import Disturbance, Scenarios
@@ -174,23 +173,16 @@ class Demands:
         steps = lead + (1 if history == 1 else history + _SETTLING)
         if policies.kind == PID:
             steps = task.horizon + 4
-        free = policies._replace(
-            limits=np.tile([-STATE_LIMIT, STATE_LIMIT], (len(task.actions), 1)),
-            counts=np.zeros(len(task.actions)),
-            rates=np.zeros(0),
-        )
-        pushes = (
-            np.concatenate([np.zeros((1, s)), np.diag(self.sizes[:s]), -np.diag(self.sizes[:s])]) * _SMALL
-        )
+        each = np.diag(self.sizes[:s])
+        pushes = np.concatenate([np.zeros((1, s)), each, -each]) * _SMALL
         starts = np.tile(self.point, (len(pushes), history))
         starts[:, :s] += (1 - lead) * pushes
         script = np.tile(self.point[:s], (len(pushes), steps + 1, 1))
         script[:, lead] += pushes
         aims = np.tile(self.aims, (steps, 1))
         job = Job(starts, aims, task.discount, history, script)
-        actions = np.asarray(roll_out(free, scripted(task, history), job, trajectories=True).actions)[
-            0
-        ]  # [P, K, T, A]
+        rollout = roll_out(unlimited(policies), scripted(task, history), job, trajectories=True)
+        actions = np.asarray(rollout.actions)[0]  # [P, K, T, A]
         base, up, down = actions[:, :1], actions[:, 1 : s + 1], actions[:, s + 1 :]
         slopes = (up - down) / 2
         bends = np.abs((up - base) - (base - down)).max(axis=(1, 2, 3))

@@ -119,8 +119,8 @@ class Transfer:
         x: Logarithms of what D has, then the dead time in steps.
         gains: K, or K and K Z.
         covariance: Of x and the gains.
-        residual: The standard deviation of what one step brings.
-        stray: What free runs leave, in spreads of the state.
+        residual: The standard deviation of the errors of one step.
+        stray: That of the errors of free runs, in spreads of the state.
         price: Schwarz's criterion.
         others: Plants that explain the log nearly as well: of other structures, and drawn by the errors.
         rivals: Plants that another look at the log shows, and that differ from it by more than chance.
@@ -197,8 +197,17 @@ class _Record:
             found.append(one)
         return found
 
-    def look(self, structure: Structure, x: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return what is left [n] without the state at the beginning, the gains, and the columns [n, 1–2]."""
+    def project(self, structure: Structure, x: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
+        """Fit what is linear: the gains, and the state in which each episode begins.
+
+        Args:
+            structure: The form of the transfer function.
+            x: Its numbers.
+            noise: The autoregression that makes the residuals white.
+
+        Returns:
+            The residuals [n], the gains, and their columns [n, 1–2].
+        """
         from scipy.signal import lfilter
 
         bottom = _denominator(structure, x)
@@ -227,9 +236,9 @@ class _Record:
         gains = np.linalg.lstsq(table / scale, target, rcond=1e-10)[0] / scale
         return target - table @ gains, gains, table
 
-    def left(self, structure: Structure, x: Floats, gains: Floats, noise: Floats) -> Floats:
-        """Return what is left [n] with these gains."""
-        left, best, table = self.look(structure, x, noise)
+    def residuals(self, structure: Structure, x: Floats, gains: Floats, noise: Floats) -> Floats:
+        """Return the residuals [n] with these gains."""
+        left, best, table = self.project(structure, x, noise)
         return left + table @ (best - gains)
 
 
@@ -408,7 +417,7 @@ def _response_variance(one: Transfer, z: Any) -> Floats:
 
 def _drawn(record: _Record, one: Transfer, noise: Floats, rng: np.random.Generator) -> Iterator[Process]:
     """Yield plants that differ from one by its errors, nearer to it where the log speaks against them."""
-    left, middle = record.left(one.structure, one.x, one.gains, noise), np.append(one.x, one.gains)
+    left, middle = record.residuals(one.structure, one.x, one.gains, noise), np.append(one.x, one.gains)
     values, vectors = np.linalg.eigh(one.covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     least = float(np.sum(left**2))
@@ -422,7 +431,7 @@ def _drawn(record: _Record, one: Transfer, noise: Floats, rng: np.random.Generat
                 moved = middle + share * step
                 x, gains = moved[: len(one.x)], moved[len(one.x) :]
                 x[-1] = max(x[-1], 0.0)
-            if float(np.sum(record.left(one.structure, x, gains, noise) ** 2)) <= allowed:
+            if float(np.sum(record.residuals(one.structure, x, gains, noise) ** 2)) <= allowed:
                 yield _process(one.structure, x, gains, one.dt)
                 break
 
@@ -460,7 +469,7 @@ def _grid(record: _Record, structure: Structure, noise: Floats) -> list[Floats]:
         for lag in (lags if structure.order else lags[:1])
         for late in delays
     ]
-    return sorted(tried, key=lambda x: float(np.sum(record.look(structure, x, noise)[0] ** 2)))[:2]
+    return sorted(tried, key=lambda x: float(np.sum(record.project(structure, x, noise)[0] ** 2)))[:2]
 
 
 def _starts(record: _Record, structure: Structure, known: Sequence[Transfer]) -> list[Floats]:
@@ -506,10 +515,10 @@ def _fit(record: _Record, structure: Structure, starts: Sequence[Floats], noise:
     dt, order = record.dt, structure.order
     low, high = _bounds(record, structure)
     inside = [np.clip(one, low + 1e-6, high - 1e-6) for one in starts]
-    costs = [float(np.sum(record.look(structure, one, noise)[0] ** 2)) for one in inside]
+    costs = [float(np.sum(record.project(structure, one, noise)[0] ** 2)) for one in inside]
     runs = [
         least_squares(
-            lambda x: record.look(structure, x, noise)[0] / record.size, inside[k],
+            lambda x: record.project(structure, x, noise)[0] / record.size, inside[k],
             bounds=(low, high), x_scale=np.append(np.full(order, 0.1), 0.3), diff_step=1e-5,
             ftol=1e-7, xtol=1e-6, gtol=1e-9, max_nfev=40,
         )
@@ -517,7 +526,7 @@ def _fit(record: _Record, structure: Structure, starts: Sequence[Floats], noise:
     ]  # fmt: skip
     best = min(runs, key=lambda run: run.cost)
     x = np.asarray(best.x)
-    left, gains, table = record.look(structure, x, noise)
+    left, gains, table = record.project(structure, x, noise)
     slopes = np.hstack([_slopes(record, structure, x, gains, noise), table])
     variance = max(float(np.mean(left**2)), _TINY * record.size**2)
     known = np.zeros(slopes.shape[1])
@@ -526,7 +535,7 @@ def _fit(record: _Record, structure: Structure, starts: Sequence[Floats], noise:
     size = np.sqrt(np.diag(normal))
     covariance = np.linalg.pinv(normal / np.outer(size, size), rcond=1e-12, hermitian=True)
     covariance /= np.outer(size, size)
-    plain, *_ = record.look(structure, x, np.ones(1))
+    plain, *_ = record.project(structure, x, np.ones(1))
     begins = (order + structure.integrates + 1) * len(record.pieces)
     count = len(x) + len(gains) + begins
     price = len(left) * math.log(variance) + count * math.log(len(left))
@@ -543,14 +552,14 @@ def _slopes(record: _Record, structure: Structure, x: Floats, gains: Floats, noi
         step = np.zeros(len(x))
         step[k] = 1e-4
         back = step if k < len(x) - 1 or x[k] > step[k] else 0 * step  # no dead time is negative
-        after, before = (record.left(structure, one, gains, noise) for one in (x + step, x - back))
+        after, before = (record.residuals(structure, one, gains, noise) for one in (x + step, x - back))
         columns.append((before - after) / (step + back)[k])
     return np.column_stack(columns)
 
 
 def _whitener(record: _Record, one: Transfer) -> Floats:
     """Return the autoregression [1, …] that makes what is left white, by Schwarz's criterion."""
-    left, *_ = record.look(one.structure, one.x, np.ones(1))
+    left, *_ = record.project(one.structure, one.x, np.ones(1))
     n, most = len(left), min(max(NOISE_LAGS), len(left) // 10)
     full = np.column_stack([left[most - k : n - k] for k in range(most + 1)])
     best, chosen = math.inf, np.ones(1)

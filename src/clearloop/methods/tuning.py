@@ -317,13 +317,11 @@ class Plant:
         process: The plant.
         others: Plants that differ from it by its errors.
         rivals: Plants that another look at the log shows, if they differ by more than chance.
-        brought: The standard deviation of what one step brings.
     """
 
     process: Process
     others: tuple[Process, ...]
     rivals: tuple[Process, ...]
-    brought: float
 
     def doubt(self, bench: Bench, gains: Gains) -> float:
         """Return how far the plant's response at the crossover is unknown, as a share of it.
@@ -347,14 +345,14 @@ class Plant:
 
 def _plant(model: LinearModel, task: Task, batch: Batch, state: str, action: str) -> Plant | None:
     """Return the plant by the model that explains the log better; None if none follows the log."""
-    brought = float(model.equations.residual[task.predicted.index(state)])
+    error = float(model.equations.residual[task.predicted.index(state)])
     found = find_transfer(task, batch, state, action)
-    if found is not None and found.follows and found.residual < CLEARER * brought:
-        return Plant(found.process, found.others, found.rivals, found.residual)
+    if found is not None and found.follows and found.residual < CLEARER * error:
+        return Plant(found.process, found.others, found.rivals)
     if not model.equations.follows:
         return None
     first, *others = processes(model, state, action, np.random.default_rng(0))
-    return Plant(first, tuple(others), (), brought)
+    return Plant(first, tuple(others), ())
 
 
 def _steps(shape: Shape | None, process: Process, dt: float) -> int:

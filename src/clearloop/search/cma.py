@@ -229,9 +229,8 @@ class Descents:
     def tell(self, costs: Floats) -> None:
         """Take the costs [R, K] of what was asked, and move on. NaN counts as infinite."""
         order = np.argsort(costs, axis=1, kind="stable")
-        steps = (np.take_along_axis(self.asked, order[:, :, None], axis=1) - self.mean[:, None]) / self.sigma[
-            :, None
-        ]
+        ranked = np.take_along_axis(self.asked, order[:, :, None], axis=1)
+        steps = (ranked - self.mean[:, None]) / self.sigma[:, None]
         step = np.einsum("k,rki->ri", self.weights, steps)
         self.mean = self.mean + self.sigma * step  # Eq. (42)
         self.generation += 1

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -333,38 +334,22 @@ def verify(
     episodes = [*(representable(episode, exact) for episode in log), *made]
     expectation = expect(controller, law, episodes, exact)
 
-    def tried(folder: Path, routine: Routine, expectation: Expectation, files: Files, *with_: str) -> float:
-        trial = BenchTrial(
-            folder=folder,
-            files=list(files),
-            controller=controller,
-            routine=routine,
-            name=name,
-            precision=exact,
-            expectation=expectation,
-            options=frozenset(with_),
-        )
-        for file, content in {**files, "vectors.csv": vectors_csv(routine, expectation)}.items():
-            trial.write(file, content)
-        found = np.asarray(run(trial), dtype=float)
-        if found.shape != expectation.actions.shape:
-            raise ClearloopError(
-                f"the exported code returned {len(found)} actions for {len(expectation.actions)} steps"
-            )
-        return expectation.difference(found)
-
+    begun = partial(BenchTrial, controller=controller, name=name, precision=exact)
     guarded: Expectation | None = None
     if guards:
+        bare = export(controller, **words, without=["guard"])
         with TemporaryDirectory() as other:
-            bare = export(controller, **words, without=["guard"])
-            difference = tried(Path(other), law, expectation, bare)
+            trial = begun(folder=Path(other), files=list(bare), routine=law, expectation=expectation)
+            difference = _difference(trial, bare, run)
         routine = routine_of(controller, asked, guard=True)
         more = _with_guard(routine, episodes)
         more += broken(routine, controller, exact, rng=rng, count=_BROKEN_EPISODES)
         guarded = expect_guarded(controller, routine, more, exact, asked)
-        difference = max(difference, tried(folder, routine, guarded, files, *asked))
+        trial = begun(folder=folder, files=list(files), routine=routine, expectation=guarded, options=asked)
+        difference = max(difference, _difference(trial, files, run))
     else:
-        difference = tried(folder, law, expectation, files)
+        trial = begun(folder=folder, files=list(files), routine=law, expectation=expectation)
+        difference = _difference(trial, files, run)
     return Verdict(
         to=to,
         precision=precision,
@@ -375,6 +360,23 @@ def verify(
         difference=difference,
         tolerance=expectation.tolerance,
     )
+
+
+def _difference(trial: BenchTrial, files: Files, run: Callable[[BenchTrial], Actions]) -> float:
+    """Write an export with its test vectors, run it, and return its largest difference.
+
+    Args:
+        trial: The trial, whose folder the files come to.
+        files: The export.
+        run: The verifier of its target.
+    """
+    rows = vectors_csv(trial.routine, trial.expectation)
+    for file, content in {**files, "vectors.csv": rows}.items():
+        trial.write(file, content)
+    found, wanted = np.asarray(run(trial), dtype=float), trial.expectation.actions
+    if found.shape != wanted.shape:
+        raise ClearloopError(f"the exported code returned {len(found)} actions for {len(wanted)} steps")
+    return trial.expectation.difference(found)
 
 
 _BROKEN_EPISODES = 10

@@ -38,3 +38,14 @@ def test_never_gives_anything_worse(formulas: Formulas) -> None:
     search = ConstantRefinement(genomes, [1.0] * 5, formulas, candidates=4, rng=rng)
     search.tell([2.0] * len(search.ask()))
     assert search.best == [(genome, 1.0) for genome in genomes]
+
+
+def test_a_cost_that_is_no_number_hides_no_other(formulas: Formulas) -> None:
+    from clearloop.expression import parse
+
+    genome = formulas.from_expressions([parse("3*x"), parse("y")])
+    rng = np.random.default_rng(0)
+    search = ConstantRefinement([genome], [1.0], formulas, candidates=4, rng=rng)
+    asked = search.ask()
+    search.tell([np.nan, 2.0, 0.5, np.nan])
+    assert search.best == [(asked[2], 0.5)]

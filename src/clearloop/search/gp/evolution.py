@@ -409,11 +409,12 @@ class ConstantRefinement:
         return self._asked
 
     def tell(self, costs: Sequence[float]) -> None:
-        """Take the costs of the candidates, in the order of `ask`."""
+        """Take the costs of the candidates, in the order of `ask`. NaN counts as infinite."""
         if not self._runs:
             return
         count = self._descents.candidates
         by_run = np.reshape(np.asarray(costs, np.float64), (len(self._runs), count))
+        by_run = np.where(np.isnan(by_run), np.inf, by_run)
         self._descents.tell(by_run)
         best = np.argmin(by_run, axis=1).tolist()
         for n, (run, k) in enumerate(zip(self._runs, best, strict=True)):

@@ -153,6 +153,24 @@ def test_a_sample_that_is_not_newer_is_left_out(tmp_path: Path) -> None:
         beside.take(sample(6))
 
 
+def test_a_clock_that_is_set_back_is_told(tmp_path: Path) -> None:
+    """Once, after ten samples in a row; neither is a single one that comes late, nor a file read again."""
+    with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
+        for row in (0, 1, 2, 1, 3, 4):
+            beside.take(sample(row))
+        assert (beside.counts.samples, beside.told) == (5, 0)
+        for row in range(-100, -60):
+            beside.take(sample(row))
+        assert [one.text for one in beside.events] == [
+            "left out: samples that are 9.5 s older than the latest"
+        ]
+        beside.take(sample(5))
+    with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
+        for row in range(-100, 7):
+            beside.take(sample(row))
+        assert (beside.counts.samples, beside.told) == (7, 0)
+
+
 def test_differences_count_where_both_actions_are_known(tmp_path: Path) -> None:
     with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
         beside.take(sample(0))

@@ -29,6 +29,7 @@ from clearloop.plants.cosimulation import CoSimulation
 from clearloop.task import Task
 from clearloop.verification.st import Block
 from clearloop.verification.supervision import expect_guarded
+from clearloop.verification.vectors import Episode
 from clearloop.verification.verdict import arguments_of, run_text
 from tests.controllers.kinds import CARTPOLE
 from tests.controllers.kinds import KINDS as EXAMPLES
@@ -278,7 +279,7 @@ def test_rounding_may_decide_whether_an_action_is_at_its_limit_after_a_hand(prec
     names = {one.role or "level": one.variable for one in routine.inputs}
     levels = np.random.default_rng(0).uniform(-1, 1, 200)
     by_hand = {names["manual"]: 1.0, names["manual pump"]: -5.0}
-    episodes = [
+    episodes: list[Episode] = [
         [{**rest, names["level"]: PRECISIONS[precision].rounded(level)} | hand for hand in (by_hand, {})]
         for level in levels
     ]

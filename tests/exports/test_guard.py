@@ -30,6 +30,7 @@ from clearloop.plants.cosimulation import CoSimulation
 from clearloop.task import Task
 from clearloop.verification.st import Block
 from clearloop.verification.supervision import expect_guarded
+from clearloop.verification.vectors import Episode
 from clearloop.verification.verdict import arguments_of, run_text
 from tests.controllers.kinds import CARTPOLE
 from tests.controllers.kinds import KINDS as EXAMPLES
@@ -281,6 +282,29 @@ def test_an_integral_goes_on_from_where_it_was() -> None:
     assert set(found[50:60]) == {found[49]}  # held
     assert set(found[60:1050]) == {0.0}  # at rest, at the setpoint
     assert found[1050] == pytest.approx(found[49] + 0.01 * 0.5)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_rounding_may_decide_whether_an_action_is_at_its_limit_after_a_hand(precision: str) -> None:
+    """The law plus its distance to the last action is that action, but for a rounding."""
+    table = {"clearloop": 1, "kind": "equation", "outputs": {"pump": "tanh(level)"}}
+    law = from_json(json.dumps({**table, "dt": 0.5, "limits": {"pump": [-0.1, 3.0]}}))
+    routine = routine_of(law, frozenset({"manual"}), guard=True)
+    rest = {one.variable: one.default or 0.0 for one in routine.inputs}
+    names = {one.role or "level": one.variable for one in routine.inputs}
+    levels = np.random.default_rng(0).uniform(-1, 1, 200)
+    by_hand = {names["manual"]: 1.0, names["manual pump"]: -5.0}
+    episodes: list[Episode] = [
+        [{**rest, names["level"]: PRECISIONS[precision].rounded(level)} | hand for hand in (by_hand, {})]
+        for level in levels
+    ]
+    expectation = expect_guarded(law, routine, episodes, PRECISIONS[precision], frozenset({"manual"}))
+    case = Case(law, routine, expectation, PRECISIONS[precision])
+    found = in_structured_text(case)
+    check([case], [found])
+    assert expectation.compared[::2].all()
+    if precision == "single":
+        assert (found[1::2, 1] != expectation.actions[1::2, 1]).any()  # so it may miss the limit
 
 
 # Integrals while a hand gives the action.

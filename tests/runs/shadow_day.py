@@ -114,8 +114,8 @@ class Watcher:
         """Wait until all but so many of the samples that were given have been written."""
         end, before = time.monotonic() + PATIENCE, self.rows
         while (rows := self.rows) < given - self.lost - lag:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"shadow stopped after {rows} of {given} samples")
+            if (code := self.process.poll()) is not None:
+                raise RuntimeError(f"shadow stopped with {code} after {rows} of {given} samples")
             if rows > before:
                 end, before = time.monotonic() + PATIENCE, rows
             if time.monotonic() > end:

@@ -187,6 +187,24 @@ def test_a_setpoint_that_is_measured_counts_before_the_fixed_one(tmp_path: Path)
         assert beside.seen["total"] == 0.5 - 1.0 + 1.5 - 3.0
 
 
+def test_a_clock_that_is_set_back_is_told(tmp_path: Path) -> None:
+    """Once, after ten samples in a row; neither is a single one that comes late, nor a file read again."""
+    with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
+        for row in (0, 1, 2, 1, 3, 4):
+            beside.take(sample(row))
+        assert (beside.counts.samples, beside.told) == (5, 0)
+        for row in range(-100, -60):
+            beside.take(sample(row))
+        assert [one.text for one in beside.events] == [
+            "left out: samples that are 9.5 s older than the latest"
+        ]
+        beside.take(sample(5))
+    with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
+        for row in range(-100, 7):
+            beside.take(sample(row))
+        assert (beside.counts.samples, beside.told) == (7, 0)
+
+
 def test_differences_count_where_both_actions_are_known(tmp_path: Path) -> None:
     with Shadow(PLAIN_LAW, PLAIN, tmp_path) as beside:
         beside.take(sample(0))

@@ -300,7 +300,8 @@ def evidence(subject: Subject) -> Section:
         "Evidence",
         table=table(["", "", "SHA-256"], rows, widths=["auto", "1fr", "auto"], codes=[2]),
         notes=(
-            "The exports are the files that 'clearloop export' writes with --run, --out and these names.",
+            "The exports are the files that 'clearloop export' writes with --run, --out and these names, and "
+            "without options.",
         ),
     )
 

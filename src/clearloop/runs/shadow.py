@@ -51,6 +51,7 @@ RECENT, FEWEST, LEFT = 100, 20, 0.25  # predictions that count, the fewest, and 
 BLOCK, DELAY = 200, 20.0  # samples that are compared with the model at once, and seconds that they may wait
 WARM_UP = 10_000  # rows from which the memory of a controller is made again after a restart
 POINTS = 1_000  # of the figure
+MOST_OLDER = 10  # samples in a row that are older than the latest, after which a person is told
 MOST_EVENTS = 200  # that are remembered; all of them are in the files
 LONGEST_ROW = 65_536  # bytes
 
@@ -295,6 +296,8 @@ class Shadow:
         """how many events there were"""
         self.has_left = False
         """whether the plant is outside the promise now"""
+        self._older = 0
+        """samples in a row that were older than the latest"""
         self._recent: deque[bool] = deque(maxlen=RECENT)
         self._block: list[tuple[float, Row]] = []
         self._twin = Block(controller)
@@ -342,7 +345,9 @@ class Shadow:
             Whether the sample was new.
         """
         if not sample.time > self.counts.last and not math.isnan(self.counts.last):
+            self._leave_out(sample.time)
             return False
+        self._older = 0
         gap = sample.time - self.counts.last > LATE * self.task.dt
         if gap:
             self.settle()
@@ -355,6 +360,17 @@ class Shadow:
         self._write(self._out, self._cells(sample, gap, reasons, outside))
         self._look_ahead(sample.time, reasons)
         return True
+
+    def _leave_out(self, time: float) -> None:
+        """Tell if sample after sample is older than the latest: a clock was set back, or was wrong for once.
+
+        After a restart it is usual, because a file is read from its beginning.
+        """
+        if self.counts.samples > self.resumed and time < self.counts.last:
+            self._older += 1
+            if self._older == MOST_OLDER:
+                late = self.counts.last - time
+                self._tell(self.counts.last, f"left out: samples that are {late:.3g} s older than the latest")
 
     def _step(self, sample: Sample) -> dict[str, str]:
         """Run the controller on a sample, and return why values cannot be trusted."""

@@ -211,8 +211,11 @@ class Supervisor:
         if not self.exact:  # a large law and its offset may cancel
             sizes = abs(law[index]) + abs(actuator.offset) + abs(actuator.last)
             self._bound = max(self._bound, 4 * self.precision.unit * sizes)
-        led = law[index] + actuator.offset
-        most = self.controller.change_of(self.law.outputs[index].action.name)
+        output, led = self.law.outputs[index], law[index] + actuator.offset
+        if follows and actuator.offset and self._bound:  # their sum may miss a limit by a rounding
+            near = [abs(led - limit) <= self._bound for limit in output.limits or ()]
+            self._clear = self._clear and not any(near)
+        most = self.controller.change_of(output.action.name)
         return led if most is None else min(max(led, actuator.last - most), actuator.last + most)
 
     def _by_hand(self, wish: float, index: int, output: Output) -> float:

@@ -74,11 +74,13 @@ def test_gains_are_those_at_which_an_eigenvalue_leaves_the_unit_circle(linear: L
     assert (both(UNSTABLE_PLANT)[0].gain_down is None) is False
 
 
-def test_a_delay_that_need_not_be_whole_steps_is_the_phase_in_seconds() -> None:
-    """z y = y + u with u = -0.5 y: |L| = 1 where 2 sin(w dt / 2) = 0.5."""
-    quick = both(loop([[[1.0, 1.0]]], [[[-0.5, 0.0]]], dt=2.0))[1]
-    half = np.arcsin(0.25)
-    assert quick.delay == pytest.approx(2.0 * (np.pi / 2 - half) / (2 * half), rel=1e-3)
+@pytest.mark.parametrize("gain", [0.2, 0.5, 0.77, 1.3])  # so that crossings lie anywhere between frequencies
+def test_a_delay_that_need_not_be_whole_steps_is_the_phase_in_seconds(gain: float) -> None:
+    """z y = y + u with u = -gain y: |L| = 1 where 2 sin(w dt / 2) = gain."""
+    quick = find_margins(loop([[[1.0, 1.0]]], [[[-gain, 0.0]]], dt=2.0), quick=True)
+    assert quick is not None
+    half = np.arcsin(gain / 2)
+    assert quick.actions[0].delay == pytest.approx(2.0 * (np.pi / 2 - half) / (2 * half), rel=1e-3)
 
 
 @pytest.mark.parametrize("quick", [True, False])

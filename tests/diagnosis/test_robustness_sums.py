@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from clearloop.data import Batch
-from clearloop.diagnosis.response import BEFORE, _crossing, _rise, _settling, measure
-from clearloop.diagnosis.robustness import Region, _standing, cover, make_grid
+from clearloop.diagnosis.response import BEFORE, _crossing, _middle, _rise, _settling, measure
+from clearloop.diagnosis.robustness import DISTURBANCES, Region, _standing, cover, make_grid
 from clearloop.task import Task
 
 from .plants import FIRST_ORDER, SPRING, integrating
@@ -20,6 +20,32 @@ def region(low: float, high: float, task: Task = FIRST_ORDER) -> Region:
         task.columns, states, np.zeros((1_000, 1)), np.arange(1_000) // 10, np.zeros(1_000, np.bool_)
     )
     return Region(task, batch, rng=np.random.default_rng(0))
+
+
+def test_distances_are_in_deviations_of_each_state() -> None:
+    rows = np.random.default_rng(0).permutation(1_000)
+    states = np.column_stack([np.linspace(0, 1, 1_000)[rows], np.linspace(0, 500, 1_000)[rows]])
+    batch = Batch(
+        SPRING.columns, states, np.zeros((1_000, 1)), np.arange(1_000) // 10, np.zeros(1_000, np.bool_)
+    )
+    known = Region(SPRING, batch, rng=np.random.default_rng(0))
+    away = np.array([[1.0 + np.sqrt(1 / 12), 500.0], [1.0, 500.0 * (1.0 + np.sqrt(1 / 12))]])
+    assert known.distances(away) == pytest.approx([1.0, 1.0], rel=0.03)
+
+
+def test_disturbances_are_as_large_as_they_are_called() -> None:
+    for one in DISTURBANCES:
+        if one.name.startswith("gain"):
+            assert one.gain == pytest.approx(1 + int(one.name.split()[1]) / 100)
+        elif one.name.startswith("sensor noise"):
+            assert one.noise == int(one.name.split()[2]) / 100
+        else:
+            assert (one.name, one.late) == ("delay of one step", 1)
+
+
+def test_of_an_even_number_of_members_the_larger_in_the_middle_counts() -> None:
+    assert _middle([3.0, 1.0, 2.0]) == 2.0
+    assert _middle([4.0, 1.0, 3.0, 2.0]) == 3.0
 
 
 def test_what_leaves_the_logged_region_is_counted() -> None:

@@ -91,6 +91,25 @@ def test_where_a_loop_rests_beside_its_setpoint() -> None:
     assert result.stable
 
 
+@pytest.mark.parametrize(("push", "rests"), [(0.9, True), (3.0, False)])
+def test_every_action_must_be_within_its_limits_where_a_loop_rests(push: float, rests: bool) -> None:
+    """x = 0.5 x + 0.1 push - 0.1 x: at a sixth of the push, where the other action is within its limits."""
+    task = make_task(1, 2)
+    model = make_model(task, np.array([[0.5]]), np.array([[0.1, 0.1]]))
+    law = Equation(outputs={"u0": f"{push}", "u1": "-x0"})
+    result = found(linearise(law, task, spread=np.ones(1), surrogate=model))
+    assert result.at_rest is rests
+    assert result.point == pytest.approx([push / 6 if rests else 0.0], abs=1e-6)
+
+
+def test_actions_in_whole_steps_have_the_slopes_of_their_law() -> None:
+    task = make_task(2, actions={"u0": {"limits": [-1, 1], "step": 0.5}})
+    law = Linear(gains={"u0": {"x0": -0.3, "x1": -0.2}})
+    result = found(linearise(law, task, spread=np.ones(2), surrogate=make_model(task, U, V)))
+    assert result.law[0, 0, :2] == pytest.approx([-0.3, -0.2])
+    assert result.smooth
+
+
 def test_a_loop_that_rests_nowhere() -> None:
     drifting = Equation(outputs={"u": "1"})
     result = found(linearise(drifting, FIRST_ORDER, spread=np.ones(1)))

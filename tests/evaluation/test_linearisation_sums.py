@@ -20,9 +20,11 @@ from clearloop.evaluation.linearisation import (
     linearise,
     loop_gains,
 )
+from clearloop.evaluation.stepping import Stepper
 from clearloop.task import Task
 from tests.diagnosis.plants import FIRST_ORDER
 from tests.methods.linear_plants import make_task
+from tests.surrogate.models import PUSHED, SLIDER, slider_model
 
 
 def random_loop(seed: int, states: int, actions: int, rows: int) -> tuple[Floats, Floats]:
@@ -237,3 +239,10 @@ def test_sums_that_nothing_reads_and_inputs_are_no_part_of_the_loop(
     fewer, read = essential(WITH_SUMS, moves, law)
     np.testing.assert_array_equal(fewer, moves[np.ix_(kept, [0, 1], [*kept, 4])])
     np.testing.assert_array_equal(read, law[:, :, [*kept, 4]])
+
+
+def test_only_bare_steps_have_actions_beyond_the_limits() -> None:
+    model, aims = slider_model(lambda gains: (gains, 0.0)), np.zeros((1, 2))
+    for bare, push in ((False, 1.0), (True, 5.0)):
+        moved = Stepper(SLIDER, aims, model, bare=bare)(np.array([[[0.0, 0.0, 5.0]]]), 0)
+        assert moved.states == pytest.approx(push * PUSHED[None, :, 2])

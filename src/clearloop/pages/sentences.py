@@ -61,8 +61,8 @@ def _no_margins(front: "Front", rows: "Sequence[Trusted]") -> str:
     why = next((row.margins for row in rows if row.controller == best and row.margins), None)
     because = f" ({best}: {why})" if why else ""
     return (
-        f"Whether any of {many} keeps {asked} is not known{because}, so none is fit to be switched on without a "
-        "closer look."
+        f"Whether any of {many} keeps {asked} is not known{because}, so none is fit to be switched on "
+        "without a closer look."
     )
 
 

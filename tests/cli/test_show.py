@@ -160,3 +160,19 @@ def test_what_is_no_better_than_the_log_says_so(promised: float, expected: str) 
     judged = tuple(Judged(row.controller, row.penalty_model, 0.1, 0.0, 0.0) for row in entries)
     rows = [Trusted(row.controller, row.penalty_model, 0.0, 0.0, row.penalty_model) for row in entries]
     assert headline(Front(entries, judged, ()), rows, Before("log", 3.0, 256)).endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("robust", "expected"),
+    [
+        (False, "None of 1 controller keeps the margins that [robust] of the task asks for, so none is fit"),
+        (None, "is not known (001: it does not come to rest), so none is fit to be switched on without"),
+    ],
+)
+def test_margins_that_are_not_known_are_not_called_too_small(robust: bool | None, expected: str) -> None:
+    one = replace(entry(1, "gprl", 3, 4.5, None, "theta"), robust=robust)
+    judged = Judged(one.controller, one.penalty_model, 0.1, 0.0, 0.0, fit=False)
+    row = Trusted(one.controller, 4.5, 0.0, 0.0, 4.5, margins="it does not come to rest")
+    said = headline(Front((one,), (judged,), ()), [row], Before("log", 3.0, 256))
+    assert expected in said
+    assert said.endswith("The best, 001, promises 4.50.")

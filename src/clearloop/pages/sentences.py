@@ -26,9 +26,7 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
     where = " on the plant" if best.penalty_system is not None else ""
     if front.asked and not any(row.robust for row in front.entries):
         return (
-            f"None of {counted(len(front.entries), 'controller')} keeps the margins that [robust] of the "
-            "task asks for, so none is fit to be switched on. "
-            f"The best {costs} {format_penalty(cost)}{where}."
+            f"{_no_margins(front, rows)} The best, {best.controller}, {costs} {format_penalty(cost)}{where}."
         )
     alike = len({row.readable for row in front.judged}) == 1
     which = "The best robust controller" if best.robust and front.asked else "The best controller"
@@ -51,6 +49,21 @@ def headline(front: "Front", rows: "Sequence[Trusted]", before: "Before") -> str
         rival = min(rivals, key=lambda known: known.penalty_system)
         others.append(f"{relative(cost, rival.penalty_system)} the best published, the {rival.title}")
     return (f"{said}: {' and '.join(others)}." if others else f"{said}.") + advice
+
+
+def _no_margins(front: "Front", rows: "Sequence[Trusted]") -> str:
+    """Say that no controller is robust: because margins are too small, or because none is known."""
+    asked = "the margins that [robust] of the task asks for"
+    many = counted(len(front.entries), "controller")
+    if any(row.robust is False for row in front.entries):
+        return f"None of {many} keeps {asked}, so none is fit to be switched on."
+    best = front.entries[front.best].controller
+    why = next((row.margins for row in rows if row.controller == best and row.margins), None)
+    because = f" ({best}: {why})" if why else ""
+    return (
+        f"Whether any of {many} keeps {asked} is not known{because}, so none is fit to be switched on "
+        "without a closer look."
+    )
 
 
 def robustness(front: "Front") -> str:

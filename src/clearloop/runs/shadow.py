@@ -117,8 +117,8 @@ class Promise:
             rewards=np.zeros(len(rows)) if self.task.reward_expression is None else None,
             setpoints=aims if columns.setpoints else None,
         )
-        errors = self._errors(batch)[self.overlap // self.ahead :]
-        return [bool(one) for one in np.all(errors <= self.limits, axis=1).tolist()]
+        within = self._errors(batch)[self.overlap // self.ahead :] <= self.limits
+        return [bool(one) for one in within.all(axis=1)]
 
 
 @dataclass
@@ -219,9 +219,8 @@ class Block:
 def _reason(signs: set[str], value: float) -> str:
     """Return why a value cannot be trusted, by what the guard of a block found."""
     if "outside" in signs:
-        if not math.isfinite(value):
-            return "no number"
-        return "too large" if abs(value) > READ_LIMIT else "out of range"
+        large = "too large" if abs(value) > READ_LIMIT else "out of range"
+        return large if math.isfinite(value) else "no number"
     return "too fast" if "gradient" in signs else "frozen"
 
 
@@ -366,10 +365,10 @@ class Shadow:
 
         After a restart it is usual, because a file is read from its beginning.
         """
-        if self.counts.samples > self.resumed and time < self.counts.last:
+        late = self.counts.last - time
+        if self.counts.samples > self.resumed and late > 0:
             self._older += 1
             if self._older == MOST_OLDER:
-                late = self.counts.last - time
                 self._tell(self.counts.last, f"left out: samples that are {late:.3g} s older than the latest")
 
     def _step(self, sample: Sample) -> dict[str, str]:
@@ -390,7 +389,7 @@ class Shadow:
                 self._derivation = Derivation(formulas, task.action_names, task.past_actions)
             states = self._derivation.complete(states, aims)
             known = {
-                name: applied[name] if math.isfinite(applied[name]) else self.shown[name] for name in applied
+                name: value if math.isfinite(value) else self.shown[name] for name, value in applied.items()
             }
             self._twin.applied(known)
             self._derivation.acted(known)

@@ -388,9 +388,7 @@ class Shadow:
                 formulas = computable(task, states.keys())
                 self._derivation = Derivation(formulas, task.action_names, task.past_actions)
             states = self._derivation.complete(states, aims)
-            known = {
-                name: value if math.isfinite(value) else self.shown[name] for name, value in applied.items()
-            }
+            known = {name: v if math.isfinite(v) else self.shown[name] for name, v in applied.items()}
             self._twin.applied(known)
             self._derivation.acted(known)
         self.seen = {**dict.fromkeys(task.state_names, math.nan), **states, **applied}

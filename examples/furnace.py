@@ -1,6 +1,6 @@
 """Write a log as a historian exports it: a day of a gas furnace under a PI with moving setpoints.
 
-Times are minutes, cells are separated by semicolons, numbers have decimal commas. `docs/pid.md` tunes the PI again.
+Times are minutes, cells are separated by semicolons, numbers have decimal commas: the log of `docs/pid.md`.
 """
 
 import sys
@@ -27,7 +27,9 @@ def main(file: str = "furnace.csv") -> None:
         wanted = KP * (setpoint - measured) + integral
         valve = min(max(wanted, 0.0), 100.0)
         integral += KP * (setpoint - measured) * STEP / TI if valve == wanted else 0.0
-        cells = f"{row * STEP:.3f};{setpoint:.0f};{measured:.1f};{valve:.1f};1;{3.1 + rng.normal(0, 0.05):.2f}"
+        cells = (
+            f"{row * STEP:.3f};{setpoint:.0f};{measured:.1f};{valve:.1f};1;{3.1 + rng.normal(0, 0.05):.2f}"
+        )
         lines.append(cells.replace(".", ","))
         sent.append(round(valve, 1))
         for _ in range(4):

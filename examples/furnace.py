@@ -1,7 +1,6 @@
 """Write a log as a historian exports it: a day of a gas furnace under a PI with moving setpoints.
 
-Times are minutes, cells are separated by semicolons, numbers have decimal commas. `docs/pid.md` tunes the PI
-again.
+Times are minutes, cells are separated by semicolons, numbers have decimal commas: the log of `docs/pid.md`.
 """
 
 import sys

@@ -80,6 +80,7 @@ def test_a_delay_that_need_not_be_whole_steps_is_the_phase_in_seconds(gain: floa
     quick = find_margins(loop([[[1.0, 1.0]]], [[[-gain, 0.0]]], dt=2.0), quick=True)
     assert quick is not None
     half = np.arcsin(gain / 2)
+    assert quick.actions[0].gain_up == pytest.approx(2 / gain, rel=1e-6)  # also between 1 and 2
     assert quick.actions[0].delay == pytest.approx(2.0 * (np.pi / 2 - half) / (2 * half), rel=1e-3)
 
 

@@ -49,6 +49,11 @@ def test_numbers_may_have_decimal_commas(tmp_path: Path) -> None:
     assert [one.time for one in found if isinstance(one, Sample)] == [0.0, 0.1, 0.2]
 
 
+def test_a_row_of_units_is_no_sample(tmp_path: Path) -> None:
+    found = samples_of(tmp_path, "heat,flame\n[K],[%]\n1,2\n3,4\n")
+    assert [one.values["heat"] for one in found if isinstance(one, Sample)] == [1, 3]
+
+
 def test_a_fixed_setpoint_may_be_a_column_all_the_same(tmp_path: Path) -> None:
     """It is the one that the plant has."""
     found = samples_of(tmp_path, "heat,flame,heat.setpoint\n1,2,3\n4,5,6\n")

@@ -170,6 +170,13 @@ def test_a_sample_that_is_not_newer_is_left_out(tmp_path: Path) -> None:
         beside.take(sample(6))
 
 
+def test_every_row_is_in_the_file_at_once(tmp_path: Path) -> None:
+    with Shadow(LAW, TASK, tmp_path) as beside:
+        for row in range(3):
+            beside.take(sample(row))
+            assert (tmp_path / "shadow.csv").read_bytes().count(b"\n") == row + 2
+
+
 def test_of_what_happened_only_the_latest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadow, "MOST_EVENTS", 3)
     with Shadow(LAW, TASK, tmp_path) as beside:

@@ -77,3 +77,13 @@ def test_what_is_left_is_that_of_laws_fitted_to_the_other_parts() -> None:
         left += float(np.sum((y - design @ gains)[parts == part] ** 2))
     assert moments.unexplained([0, 1]) == pytest.approx(left / np.sum((y - y.mean()) ** 2))
     assert moments.prune([0, 1]) == [0]
+
+
+def test_a_law_among_hundreds_of_terms_is_found() -> None:
+    """Of 150 terms three count. Dropping terms by trying each of them would take an inverse for each try."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(0, 1, (150, 3000))
+    y = 2 * x[7] - 0.3 * x[80] + 0.1 * x[149] + rng.normal(0, 0.2, 3000)
+    moments = measure_moments(np.stack([*x, y]), None, np.arange(600, 3001, 600), np.zeros(3000, np.int64))
+    assert len(moments.without_the_weakest(range(150))) == 48
+    assert sorted(moments.prune(range(150))) == [7, 80, 149]

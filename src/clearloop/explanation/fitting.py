@@ -21,7 +21,8 @@ PARTS = 5
 LASTING = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.999)  # values of ρ
 _DOUBT = 1.02  # factor on what is left if ρ is not 0: other gains with another ρ often do nearly as well
 _NEGLIGIBLE = 0.002  # share of the unexplained
-_MOST_TERMS = 12  # up to which every choice of terms is tried
+MOST_TERMS = 12  # up to which every choice of terms is tried
+_MANY_TERMS = 48  # up to which terms are dropped by what their loss costs in held-out parts
 ROUNDING = 1e-9  # of the variance, or of the range
 _VISIBLE = 1e-3  # of the variance: to choose terms, so much counts as unexplained by rounding in any log
 _COLLINEAR = 1e-5  # of the largest variance: directions in which terms hardly differ are not used
@@ -102,6 +103,20 @@ class Moments:
         """Return what a law of these terms leaves, for the best ρ."""
         return float(self.left(terms).min())
 
+    def without_the_weakest(self, terms: Sequence[int]) -> list[int]:
+        """Return at most 48 of the terms, without those whose loss costs least in the rows of the fit.
+
+        That cost is g² / C for a term of gain g and of C on the diagonal of the inverse of the products: one
+        inverse tells it for all of them. There may be hundreds. The first ρ counts.
+        """
+        kept, products = list(terms), self.train[0].sum(axis=0)
+        while len(kept) > _MANY_TERMS:
+            inverse = np.linalg.pinv(products[np.ix_(kept, kept)], rcond=_COLLINEAR, hermitian=True)
+            gains, own = inverse @ products[kept, -1], np.diag(inverse)
+            worth = np.divide(gains**2, own, out=np.zeros_like(own), where=own > 0)
+            del kept[int(worth.argmin())]
+        return kept
+
     def prune(self, terms: Sequence[int]) -> list[int]:
         """Return the choice among the terms that costs least.
 
@@ -112,7 +127,7 @@ class Moments:
         rho = self.lastings[int(self.left(terms).argmin())]
         best = self.at([rho])
         kept = list(terms)
-        while len(kept) > _MOST_TERMS:
+        while len(kept) > MOST_TERMS:
             rests = np.array([[other for other in kept if other != term] for term in kept])
             kept = rests[best.left_by(rests)[0].argmin()].tolist()
         found: list[tuple[float, list[int]]] = []

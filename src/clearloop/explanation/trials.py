@@ -10,7 +10,15 @@ from functools import lru_cache, partial
 import numpy as np
 
 from clearloop.arrays import Floats, Ints
-from clearloop.explanation.fitting import PARTS, FitTarget, Moments, by_part, cost, measure_moments
+from clearloop.explanation.fitting import (
+    MOST_TERMS,
+    PARTS,
+    FitTarget,
+    Moments,
+    by_part,
+    cost,
+    measure_moments,
+)
 from clearloop.explanation.signals import Regressor, Signals, Structure, feature_formulas
 
 # The rows on which forms are compared.
@@ -174,8 +182,8 @@ class Trials:
         """Add functions and products to a linear law, one by one, as long as each explains enough."""
         structure = linear.structure
         values = structure.terms(self.signals)
-        names = dict.fromkeys(term.state for term in (*linear.terms, *values))
-        terms = [*values, *(Regressor("formula", formula) for formula in feature_formulas(list(names)))]
+        names = [*dict.fromkeys(term.state for term in (*linear.terms, *values))][:MOST_TERMS]
+        terms = [*values, *(Regressor("formula", formula) for formula in feature_formulas(names))]
         moments = self._measure(structure, terms).at((0.0, linear.lasting))
         kept = [terms.index(term) for term in linear.terms]
         left = moments.unexplained(kept)

@@ -1,5 +1,6 @@
 """The command `model` learns and examines a surrogate; `learn` uses the same steps."""
 
+import math
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -181,7 +182,8 @@ def searching(method: str) -> "Iterator[TellNews]":
 
 
 def _note(news: "News", more: str = "") -> str:
-    return "judging the front" if news.over else f"best {format_penalty(news.best)}{more}"
+    best = f"best {format_penalty(news.best)}" if math.isfinite(news.best) else "beginning"
+    return "judging the front" if news.over else f"{best}{more}"
 
 
 def _front(candidates: "Sequence[Candidate]", width: int) -> "Iterator[Text]":

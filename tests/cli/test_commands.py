@@ -72,7 +72,7 @@ def test_tasks(run: Run) -> None:
     ]  # fmt: skip
     task, *others = json.loads(run("tasks", "--json").out)
     assert [other["name"] for other in others] == [
-        "cartpole-hardware", "motor", "mountaincar", "pendulum", "swingup", "tank",
+        "cartpole-hardware", "industrial", "motor", "mountaincar", "pendulum", "swingup", "tank",
     ]  # fmt: skip
     assert task == {
         "name": "cartpole",

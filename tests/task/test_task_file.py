@@ -64,7 +64,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
             "xyz",
             None,
             "no task 'xyz': neither built in nor a .toml file; the built-in tasks are: "
-            "cartpole, cartpole-hardware, motor, mountaincar, pendulum, swingup, tank",
+            "cartpole, cartpole-hardware, industrial, motor, mountaincar, pendulum, swingup, tank",
         ),
         ("none.toml", None, "none.toml: cannot be read: No such file or directory"),
         (

@@ -183,8 +183,8 @@ def _environment_starts(
 ) -> list[dict[str, float] | None]:
     """Return the first values of states for each episode; None where the environment chooses them.
 
-    An FMU starts in the task's box of starts; without one, it has a single start, its own. A package takes its
-    settings in turn, or those among the given states.
+    An FMU starts in the task's box of starts; without one, it has a single start, its own. A package takes
+    its settings in turn, or those among the given states.
     """
     if not task.apart:
         if isinstance(starts, int):
@@ -203,7 +203,7 @@ def _environment_starts(
         names = [name for name in names if name in task.starts]
         starts = task.scoring_starts(starts)
     if isinstance(starts, Scenarios):
-        raise ClearloopError(f"task '{task.name}': its plant takes the number of starts, or a table of states")
+        raise ClearloopError(f"task '{task.name}': give a number of starts, or a table of states")
     places = [task.state_names.index(name) for name in names]
     return [dict(zip(names, point[places].tolist(), strict=True)) for point in starts]
 

@@ -147,7 +147,9 @@ class _Explorer:
     def reset(self) -> None:
         self._step, self._chosen = 0, self._task.action_starts
 
-    def act(self, observation: Mapping[str, float], _: None, setpoint: Mapping[str, float]) -> dict[str, float]:
+    def act(
+        self, observation: Mapping[str, float], _: None, setpoint: Mapping[str, float]
+    ) -> dict[str, float]:
         drawn = {name: float(course[self._step]) for name, course in self._signals.items()}
         row = {**observation, **drawn}
         if not self._step:

@@ -1,7 +1,7 @@
 """The other process of a plant that is a program of others: it answers requests, each a line of JSON.
 
-This file imports nothing of clearloop. As a program it serves the Industrial Benchmark, whose interpreter need
-not have clearloop.
+This file imports nothing of clearloop. As a program it serves the Industrial Benchmark, whose interpreter
+need not have clearloop.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class IndustrialBenchmark:
 
     def __init__(self, wanted: dict[str, Any]) -> None:
         try:
-            import numpy
+            import numpy as np
 
-            if not hasattr(numpy, "float"):
-                numpy.float = float  # type: ignore[attr-defined]  # the package needs what NumPy 1.24 dropped
+            if not hasattr(np, "float"):
+                setattr(np, "float", float)  # noqa: B010 - what NumPy 1.24 dropped, and the package needs
             from industrial_benchmark_python.IDS import IDS
         except ImportError as error:
             raise Refusal(

@@ -126,6 +126,16 @@ def make_environment(task: Task, steps: int) -> Any:
     return environment
 
 
+def check_plant(task: Task) -> None:
+    """Check, before long work that ends with tests on it, that a plant that is a program of others runs.
+
+    Raises:
+        ClearloopError: The environment, the FMU or the package is missing, or it does not fit the task.
+    """
+    if task.foreign and task.scorable:
+        make_environment(task, 1).close()
+
+
 def _check_shape(task: Task, what: str, space: Any, names: str, count: int) -> None:
     if space.shape != (count,):
         raise ClearloopError(

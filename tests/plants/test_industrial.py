@@ -130,7 +130,7 @@ def test_a_law_with_some_random_actions_draws_a_batch() -> None:
     moved = np.diff(batch.states[:, 1], prepend=50.0)
     moved[first] = 0
     np.testing.assert_allclose(batch.states[:, 6], moved, atol=1e-12)
-    assert evaluate(Equation(outputs={n: "-trend" for n in task.actions}), task, starts=2).failures == 0
+    assert evaluate(Equation(outputs=dict.fromkeys(task.actions, "-trend")), task, starts=2).failures == 0
 
 
 @pytest.mark.usefixtures("benchmark")
@@ -171,8 +171,8 @@ def test_without_the_package_an_error_says_how_to_get_it(monkeypatch: pytest.Mon
         with pytest.raises(ClearloopError) as caught:
             work()
         assert str(caught.value) == (
-            f"task 'industrial': [plant] package: industrial-benchmark: {sys.executable} does not have it (No "
-            "module named 'industrial_benchmark_python'): python -m venv DIR, then DIR/bin/pip install "
+            f"task 'industrial': [plant] package: industrial-benchmark: {sys.executable} does not have it "
+            "(No module named 'industrial_benchmark_python'): python -m venv DIR, then DIR/bin/pip install "
             '"numpy<2" "scipy<1.14" industrial-benchmark-python, then set '
             "CLEARLOOP_INDUSTRIAL_PYTHON=DIR/bin/python"
         )

@@ -2,10 +2,10 @@
 
 `python -m reproductions.authors_line [--task NAME] [--seeds N …] [--budget NAME]`: `clearloop learn` with its
 default settings; then mountain car beside the optimum, which value iteration finds with the true plant, and
-swing-up by the share of 200 starts from which the pole goes up and stays up. The Industrial Benchmark, once for
-each of three setpoints, beside the policy that logged its data and the best fixed point; it needs
-CLEARLOOP_INDUSTRIAL_PYTHON (docs/tasks.md). Runs are in runs/authors-line, and they go on where they were
-stopped.
+swing-up by the share of 200 starts from which the pole goes up and stays up. The Industrial Benchmark is
+learned once for each of three setpoints, and stands beside the policy that logged its data and the best fixed
+point; it needs CLEARLOOP_INDUSTRIAL_PYTHON (docs/tasks.md). Runs are in runs/authors-line, and they go on
+where they were stopped.
 """
 
 import argparse
@@ -137,7 +137,8 @@ def _swung_up(controller: Controller) -> str:
     return f"up and staying up from {sum(stood)} of {STARTS} starts"
 
 
-# The Industrial Benchmark: data of a policy that steers velocity, gain and shift to 25, with 40 % of random actions.
+# The Industrial Benchmark. Its data are of a policy that steers velocity, gain and shift to 25, with 40 % of
+# random actions.
 
 SETPOINTS = (10, 50, 100)
 REACH = {"v": 1.0, "g": 10.0, "h": 5.75}  # what a whole action changes in a step

@@ -44,8 +44,13 @@ $(READY): pyproject.toml requirements/demo.txt
 
 # The checker of accessibility comes from npm. Without npm its tests are skipped, and in CI they fail.
 AXE := requirements/axe
-$(READY_DEV): $(READY) requirements/dev.txt $(AXE)/package-lock.json
+# The Industrial Benchmark needs an old NumPy, and so an environment of its own. What else its package asks for, gym,
+# only a part needs that is not used. Where it cannot be installed its tests are skipped, and in CI they fail.
+INDUSTRIAL := $(VENV)/industrial
+INSTALL_INDUSTRIAL := $(subst $(BIN),$(INDUSTRIAL)/$(notdir $(BIN)),$(INSTALL)) requirements/industrial.txt --no-deps
+$(READY_DEV): $(READY) requirements/dev.txt requirements/industrial.txt $(AXE)/package-lock.json
 	$(INSTALL) requirements/dev.txt
+	$(PYTHON) -m venv $(INDUSTRIAL) && $(INSTALL_INDUSTRIAL) || echo "the Industrial Benchmark is missing"
 	if command -v npm > /dev/null; then npm ci --prefix $(AXE) --ignore-scripts --no-audit --no-fund --silent || echo "axe-core is missing"; fi
 	@touch $(READY_DEV)
 
@@ -60,6 +65,8 @@ lock:
 	$(LOCK)/$(notdir $(BIN))/python -m pip install --quiet --upgrade uv
 	$(COMPILE) pyproject.toml --group build --output-file requirements/demo.txt
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/demo.txt --output-file requirements/dev.txt
+	printf '%s\n' industrial-benchmark-python 'numpy<2' 'scipy<1.14' | \
+	  $(COMPILE) --no-deps --output-file requirements/industrial.txt -
 
 clean:
 	rm -rf $(VENV) $(AXE)/node_modules runs site

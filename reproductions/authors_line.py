@@ -1,9 +1,11 @@
-"""The benchmarks of the paper's authors: mountain car and cart-pole swing-up, learned from random data.
+"""The benchmarks of the paper's authors: mountain car, cart-pole swing-up and the Industrial Benchmark.
 
 `python -m reproductions.authors_line [--task NAME] [--seeds N …] [--budget NAME]`: `clearloop learn` with its
 default settings; then mountain car beside the optimum, which value iteration finds with the true plant, and
-swing-up by the share of 200 starts from which the pole goes up and stays up. Runs are in
-runs/authors-line, and they go on where they were stopped.
+swing-up by the share of 200 starts from which the pole goes up and stays up. The Industrial Benchmark is
+learned once for each of three setpoints, and stands beside the policy that logged its data and the best fixed
+point; it needs CLEARLOOP_INDUSTRIAL_PYTHON (docs/tasks.md). Runs are in runs/authors-line, and they go on
+where they were stopped.
 """
 
 import argparse
@@ -11,15 +13,21 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import map_coordinates
 
 from clearloop.arrays import Floats
-from clearloop.controllers import Controller, load
+from clearloop.controllers import Controller, Equation, load
 from clearloop.evaluation import evaluate, simulate
+from clearloop.plants.exploration import make_batch
+from clearloop.plants.gym import make_environment, run_episode, settings_of
 from clearloop.task import Task
+from clearloop.task.task import read_task
 
 FOLDER = Path("runs/authors-line")
 STARTS = 200
@@ -37,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in asked.task or CHECKS:
         for seed in asked.seeds:
             run = FOLDER / f"{name}-{seed}"
-            words = ["learn", name, "--seed", str(seed), "--budget", asked.budget, "--out", str(run)]
+            words = ["learn", source(name), "--seed", str(seed), "--budget", asked.budget, "--out", str(run)]
             subprocess.run([sys.executable, "-m", "clearloop", *words, "--resume"], check=True)  # noqa: S603
             about = json.loads((run / "run.json").read_text(encoding="utf-8"))
             pick = load(run / "controllers" / f"{about['pick']['controller']}.json")
@@ -129,7 +137,114 @@ def _swung_up(controller: Controller) -> str:
     return f"up and staying up from {sum(stood)} of {STARTS} starts"
 
 
-CHECKS = {"mountaincar": _beside_the_optimum, "swingup": _swung_up}
+# The Industrial Benchmark. Its data are of a policy that steers velocity, gain and shift to 25, with 40 % of
+# random actions.
+
+SETPOINTS = (10, 50, 100)
+REACH = {"v": 1.0, "g": 10.0, "h": 5.75}  # what a whole action changes in a step
+LOGGED = """
+[signals]
+luck = { steps = [0.0, 1.0], every = [1, 1] }
+any_v = { steps = [-1.0, 1.0], every = [1, 1] }
+any_g = { steps = [-1.0, 1.0], every = [1, 1] }
+any_h = { steps = [-1.0, 1.0], every = [1, 1] }
+
+[exploration]
+size = 30000
+steps = 100
+
+[exploration.law]
+delta_v = "if(luck < 0.4, any_v, 25 - v)"
+delta_g = "if(luck < 0.4, any_g, 25 - g)"
+delta_h = "if(luck < 0.4, any_h, 25 - h)"
+"""
+
+
+def industrial(setpoint: int) -> str:
+    """Return the text of the built-in task with one setpoint, and with data of that policy."""
+    text, _ = read_task("industrial")
+    text = text[: text.index("[exploration]")].replace('"industrial"', f'"industrial-{setpoint}"', 1)
+    return text.replace("[10.0, 50.0, 100.0]", f"[{setpoint}.0]") + LOGGED
+
+
+def source(name: str) -> str:
+    """Return what `learn` takes for a task: its name, or the file that is written for it here."""
+    kind, _, setpoint = name.partition("-")
+    if not setpoint:
+        return kind
+    file = FOLDER / f"{name}.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(industrial(int(setpoint)), encoding="utf-8")
+    return str(file)
+
+
+class FixedPoint(NamedTuple):
+    """The values at which velocity, gain and shift are held, and the mean return from there."""
+
+    values: tuple[float, ...]
+    mean: float
+
+
+def best_fixed_point(task: Task, *, rounds: int = 4, starts: int = 6) -> FixedPoint:
+    """Search the best fixed point on the true plant: in each round, a finer grid about the best so far."""
+    environment, table = make_environment(task, task.horizon), np.zeros((task.horizon, len(task.states)))
+    discounts = task.discount ** np.arange(task.horizon)
+
+    def mean(values: tuple[float, ...]) -> float:
+        law = hold(values)
+        courses = (
+            run_episode(environment, law, task, table, seed, start=settings_of(task, seed))
+            for seed in range(STARTS, STARTS + starts)
+        )
+        return float(np.mean([course.rewards @ discounts for course in courses]))
+
+    best, width = FixedPoint((50.0,) * 3, -np.inf), 25.0
+    try:
+        for _ in range(rounds):
+            middle = best.values
+            for steps in product((-1, 0, 1), repeat=3):
+                values = tuple(
+                    min(max(at + step * width, 0.0), 100.0) for at, step in zip(middle, steps, strict=True)
+                )
+                best = max(best, FixedPoint(values, mean(values)), key=lambda point: point.mean)
+            width /= 2
+    finally:
+        environment.close()
+    return best
+
+
+def hold(values: Sequence[float]) -> Equation:
+    """Return the law that brings velocity, gain and shift to these values and holds them there."""
+    parts = zip(REACH.items(), values, strict=True)
+    return Equation(
+        outputs={f"delta_{name}": f"({value:g} - {name})/{reach:g}" for (name, reach), value in parts}
+    )
+
+
+def logged_return(task: Task, episodes: int = STARTS) -> float:
+    """Return the mean return of the policy that logs the data, its random actions included."""
+    batch = make_batch(task, rng=np.random.default_rng(1), size=episodes * task.horizon)
+    assert batch.rewards is not None  # noqa: S101 - of a plant
+    rewards = batch.rewards[~np.isnan(batch.rewards)].reshape(episodes, task.horizon)
+    return float((rewards @ task.discount ** np.arange(task.horizon)).mean())
+
+
+def _beside_its_log(setpoint: int, controller: Controller) -> str:
+    task = Task.from_toml(industrial(setpoint))
+    found, point = -evaluate(controller, task, starts=STARTS).penalty, best_fixed_point(task)
+    fixed = -evaluate(hold(point.values), task, starts=STARTS).penalty
+    values = ", ".join(f"{value:g}" for value in point.values)
+    return (
+        f"return {found:.0f} on the plant; of the policy that logged {logged_return(task):.0f}; of the best "
+        f"fixed point ({values}) {fixed:.0f}"
+    )
+
+
+CHECKS: dict[str, Callable[[Controller], str]] = {
+    "mountaincar": _beside_the_optimum,
+    "swingup": _swung_up,
+    **{f"industrial-{setpoint}": partial(_beside_its_log, setpoint) for setpoint in SETPOINTS},
+}
 
 if __name__ == "__main__":
     main()

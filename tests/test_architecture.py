@@ -21,7 +21,7 @@ from clearloop.plants.exploration import make_batch
 from clearloop.task import Task
 
 SOURCE = Path(cl.__file__).parent
-MOST_FILES, MOST_LINES, MOST_SHARED = 236, 600, 30
+MOST_FILES, MOST_LINES, MOST_SHARED = 237, 600, 30
 
 
 def _name(file: Path) -> str:

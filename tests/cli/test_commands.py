@@ -71,12 +71,12 @@ def test_version(run: Run) -> None:
 
 
 def test_tasks(run: Run) -> None:
-    assert run("tasks").out.splitlines()[1].split() == [
-        "cartpole", "theta,", "theta_dot,", "rho,", "rho_dot", "force", "0.025", "s", "100",
+    assert [line.split() for line in run("tasks").out.splitlines()[1:3]] == [
+        ["cartpole", "theta,", "theta_dot,", "force", "0.025", "s", "100"], ["rho,", "rho_dot"],
     ]  # fmt: skip
     task, *others = json.loads(run("tasks", "--json").out)
     assert [other["name"] for other in others] == [
-        "cartpole-hardware", "motor", "mountaincar", "pendulum", "swingup", "tank",
+        "cartpole-hardware", "industrial", "motor", "mountaincar", "pendulum", "swingup", "tank",
     ]  # fmt: skip
     assert task == {
         "name": "cartpole",

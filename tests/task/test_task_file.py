@@ -28,7 +28,7 @@ def outcome(text: str) -> str:
 
 def test_the_page_is_true() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
-    whole, computed, guarded, cases, terms, starts, plant, hidden, exploration, law = re.findall(
+    whole, computed, guarded, cases, terms, starts, plant, hidden, benchmark, exploration, law = re.findall(
         r"```toml\n(.*?)```", page, re.S
     )
     assert outcome(whole + starts + plant + exploration) == ""
@@ -36,6 +36,7 @@ def test_the_page_is_true() -> None:
     rest = '[actions]\npump = { limits = [0, 1] }\n[reward]\nexpression = "-pump"\n'
     assert outcome(named + computed + rest) == ""
     assert outcome(named + guarded + '[reward]\nexpression = "-level"\n') == ""
+    assert outcome(named + "[states]\np = { external = true }\n" + rest + benchmark) == ""
     states = '[states]\nlevel = { setpoint = "level_sp" }\n'
     where = '[plant.where]\narea = 28.0\nmiddle = "upper"\noutflow = "lower"\n'
     assert outcome(named + states + rest + hidden + where) == ""
@@ -64,7 +65,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
             "xyz",
             None,
             "no task 'xyz': neither built in nor a .toml file; the built-in tasks are: "
-            "cartpole, cartpole-hardware, motor, mountaincar, pendulum, swingup, tank",
+            "cartpole, cartpole-hardware, industrial, motor, mountaincar, pendulum, swingup, tank",
         ),
         ("none.toml", None, "none.toml: cannot be read: No such file or directory"),
         (

@@ -97,7 +97,7 @@ def bench(
     from clearloop.task import Task
 
     start, the_task = find_engine(engine), Task.load(task)
-    if not the_task.simulated:
+    if not the_task.explorable:
         raise ClearloopError(
             f"the task {quoted(the_task.name)} has no [plant] with equations, which a bench needs to make its"
             " batches: choose another task, or use clearloop learn"

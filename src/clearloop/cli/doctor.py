@@ -12,6 +12,7 @@ from typing import NamedTuple
 import clearloop
 from clearloop.cli.options import Json, print_json
 from clearloop.cli.terminal import echo, print_table
+from clearloop.errors import ClearloopError
 
 # What is called by name: the purpose, and how to get it.
 _PROGRAMS = {
@@ -76,8 +77,20 @@ def _examine() -> Iterator[Finding]:
     for names, (purpose, remedy) in _PROGRAMS.items():
         place = next(filter(None, map(shutil.which, names)), None)
         yield Finding(Path(place).name if place else names[0], place, purpose, remedy)
+    yield _benchmark()
     for extra, (name, purpose) in _EXTRAS.items():
         yield Finding(name, _version(name), purpose, f'pip install "clearloop[{extra}]"')
+
+
+def _benchmark() -> Finding:
+    from clearloop.plants.cosimulation import IndustrialBenchmark
+
+    name, purpose = "industrial_benchmark_python", "the plant of the task industrial"
+    try:
+        with IndustrialBenchmark() as found:
+            return Finding(name, found.interpreter, purpose)
+    except ClearloopError as error:
+        return Finding(name, None, purpose, str(error))
 
 
 def _cache() -> Finding:

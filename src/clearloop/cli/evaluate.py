@@ -241,6 +241,9 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
         raise ClearloopError(f"{path}: has no rows: expected at least one state to start from")
     columns = []
     for name in task.state_names:
+        if task.plant is not None and task.plant.package is not None and name not in task.plant.settings:
+            columns.append(np.zeros(len(frame)))  # a package begins as it does
+            continue
         if name not in frame.columns:
             raise ClearloopError(f"{path}: no column '{name}'; the columns are: {', '.join(frame.columns)}")
         values, problems = numbers(frame[name], np.zeros(len(frame), np.bool_), READ_LIMIT)

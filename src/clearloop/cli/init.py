@@ -335,7 +335,7 @@ def tasks(
         )
         for each in loaded
     ]
-    print_table(("task", "states", "actions", "step", "horizon"), rows)
+    print_table(("task", "states", "actions", "step", "horizon"), rows, wrapped=(1, 2))
 
 
 def _document(task: "Task") -> dict[str, Any]:

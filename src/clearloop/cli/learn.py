@@ -443,10 +443,12 @@ def start(
         err: Print on standard error.
         force: Search even if the data cannot support a controller.
     """
+    from clearloop.plants.gym import check_plant
     from clearloop.runs import Ledger
 
     begun = perf_counter()
     run.check_free(replacing=replacing)
+    check_plant(task)
     batch = find_batch(task, [Path(file) for file in request.data], request.seed)
     doubts = examine_data(task, batch, request, force=force) if request.data else []
     batch = manageable(task, batch)

@@ -88,22 +88,28 @@ def _cut(line: str, width: int, indent: str) -> Iterator[str]:
         yield from _cut(indent + line[signs[-1] :], width, indent)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Print a table with two blanks between its columns; the last column wraps.
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[int] = (),
+    wrapped: Sequence[int] = (),
+) -> None:
+    """Print a table with two blanks between its columns.
 
     Args:
         header: The titles of the columns.
         rows: The cells of each row.
         right: The numbers of the columns that are aligned to the right.
+        wrapped: The numbers of the columns that wrap where the line is too short; the last if none is given.
     """
     from rich.console import Console
     from rich.table import Table
 
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, title in enumerate(header):
-        last = number == len(header) - 1
+        fixed = number not in (wrapped or (len(header) - 1,))
         grid.add_column(
-            visible(title), justify="right" if number in right else "left", no_wrap=not last, overflow="fold"
+            visible(title), justify="right" if number in right else "left", no_wrap=fixed, overflow="fold"
         )
     for row in rows:
         grid.add_row(*map(visible, row))

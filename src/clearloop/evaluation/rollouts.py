@@ -18,7 +18,7 @@ from clearloop.evaluation.planning import ModelPilot, pilot_of, with_model
 from clearloop.kernels.engine import Rollout, System, roll_out
 from clearloop.kernels.layout import Job
 from clearloop.numbers import estimate, percent
-from clearloop.plants.gym import make_environment, run_episode
+from clearloop.plants.gym import make_environment, run_episode, settings_of
 from clearloop.plants.plant import fixed_actions, lower_plant, task_window
 from clearloop.plants.scenarios import Scenarios, setpoint_table
 from clearloop.showing import Shown
@@ -152,7 +152,7 @@ def evaluate(
 def _evaluate_environment(
     controller: Controller, task: Task, starts: Scenarios | NDArray[np.float64] | int
 ) -> Evaluation:
-    """Score a controller in a Gymnasium environment, where start n is the reset with seed n, or in an FMU."""
+    """Score a controller in a Gymnasium environment, where start n is the reset with seed n, or apart."""
     setpoints = setpoint_table(task, task.horizon, controller.setpoint)
     points = _environment_starts(task, starts)
     environment = make_environment(task, task.horizon)
@@ -173,8 +173,8 @@ def _evaluate_environment(
 
 
 def _completion(task: Task) -> Derivation | None:
-    """Return what computes the derived states of an FMU; an environment shows all states."""
-    known = task.fmu is not None and task.derived
+    """Return what computes the derived states of an FMU or a package; an environment shows all states."""
+    known = task.apart and task.derived
     return Derivation(task.derived, task.action_names, task.past_actions) if known else None
 
 
@@ -183,22 +183,27 @@ def _environment_starts(
 ) -> list[dict[str, float] | None]:
     """Return the first values of states for each episode; None where the environment chooses them.
 
-    An FMU starts in the task's box of starts; without one, it has a single start, its own.
+    An FMU starts in the task's box of starts; without one, it has a single start, its own. A package takes
+    its settings in turn, or those among the given states.
     """
-    if task.fmu is None:
+    if not task.apart:
         if isinstance(starts, int):
             return [None] * starts
         raise ClearloopError(
             f"task '{task.name}': its environment chooses the starts: give only their number"
         )
     names = list(task.state_names)
-    if isinstance(starts, int):
+    if task.plant is not None and task.plant.package is not None:
+        if isinstance(starts, int):
+            return [settings_of(task, number) for number in range(starts)]
+        names = [name for name in names if name in task.plant.settings]
+    elif isinstance(starts, int):
         if task.start_box is None:
             return [None]
         names = [name for name in names if name in task.starts]
         starts = task.scoring_starts(starts)
-    elif isinstance(starts, Scenarios):
-        raise ClearloopError(f"task '{task.name}': an FMU takes the number of starts, or a table of states")
+    if isinstance(starts, Scenarios):
+        raise ClearloopError(f"task '{task.name}': give a number of starts, or a table of states")
     places = [task.state_names.index(name) for name in names]
     return [dict(zip(names, point[places].tolist(), strict=True)) for point in starts]
 
@@ -315,12 +320,12 @@ def _changed(
 def _simulate_environment(
     controller: Controller, task: Task, setpoints: NDArray[np.float64], start: Mapping[str, float] | None
 ) -> Trajectory:
-    """Run a controller in a Gymnasium environment, from its reset with seed 0, or in an FMU."""
-    if start and task.fmu is None:
+    """Run a controller in a Gymnasium environment, from its reset with seed 0, or apart."""
+    if start and not task.apart:
         raise ClearloopError(f"task '{task.name}': its environment chooses the start, so none can be given")
     environment = make_environment(task, len(setpoints))
     try:
-        states, actions, rewards, _ = run_episode(
+        episode = run_episode(
             environment,
             controller,
             task,
@@ -331,7 +336,8 @@ def _simulate_environment(
         )
     finally:
         environment.close()
-    return Trajectory(task, controller, states[None], actions[None], rewards[None], setpoints)
+    states, actions, rewards = (part[None] for part in episode[:3])
+    return Trajectory(task, controller, states, actions, rewards, setpoints)
 
 
 # A rollout needs, besides a controller, the system, the scenarios, and the length of the window.

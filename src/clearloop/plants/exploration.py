@@ -1,21 +1,25 @@
 """Batches from a simulated plant: episodes from uniform starts under random actions, or those of a law."""
 
+from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clearloop.arrays import Floats
 from clearloop.data import Batch
 from clearloop.errors import ClearloopError
-from clearloop.expression import OPERATIONS, Call, variables
+from clearloop.expression import OPERATIONS, Call, Expression, Variable, evaluate, variables
 from clearloop.kernels.engine import System, roll_out
 from clearloop.kernels.layout import PROGRAM, Job, Policies
+from clearloop.plants.gym import GymEpisode, make_environment, run_episode, settings_of
 from clearloop.plants.plant import fixed_actions, lower_judgements, lower_plant, task_window
-from clearloop.plants.scenarios import Scenarios
-from clearloop.programs import Features, lower_programs
+from clearloop.plants.scenarios import Scenarios, setpoint_table
+from clearloop.programs import Features, derive_rows, lower_programs
 from clearloop.task import Task
-from clearloop.task.plant import make_box, uniform_starts
-from clearloop.task.tables import Exploration, draw_levels
+from clearloop.task.plant import draw_signal, make_box, signal_names, uniform_starts
+from clearloop.task.tables import Exploration, draw_levels, to_levels
 
 
 class _Episodes(NamedTuple):
@@ -35,7 +39,7 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
     Transitions that fail or succeed are kept, and end an episode; the last episode may be cut short.
 
     Args:
-        task: A task with a plant of equations.
+        task: A task with a plant of equations, or of a package.
         rng: The source of random starts, actions and signals.
         size: The number of transitions; by default that of the task.
 
@@ -45,7 +49,7 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
     Raises:
         ClearloopError: If the task has no such plant or no starts, or if `size` is below 1.
     """
-    if not task.simulated:
+    if not task.explorable:
         raise ClearloopError(
             f"task '{task.name}' has no [plant] of equations to draw a batch from: learn from a log (--data)"
         )
@@ -56,7 +60,10 @@ def make_batch(task: Task, *, rng: np.random.Generator, size: int | None = None)
     parts: list[_Episodes] = []
     while (missing := wanted - sum(int(part.steps.sum()) for part in parts)) > 0:
         least = 2 ** (len(parts) // 16)  # episodes that fail at once must not be drawn one by one
-        parts.append(_draw(task, plan, max(1 + missing // plan.steps, least), rng))
+        count, drawn = max(1 + missing // plan.steps, least), sum(len(part.steps) for part in parts)
+        parts.append(
+            _draw(task, plan, count, rng) if task.simulated else _draw_apart(task, plan, count, drawn, rng)
+        )
     return _batch(task, _Episodes(*map(np.concatenate, zip(*parts, strict=True))), wanted)
 
 
@@ -83,6 +90,92 @@ def _draw(task: Task, plan: Exploration, count: int, rng: np.random.Generator) -
         ended,
         steps,
     )
+
+
+def _draw_apart(task: Task, plan: Exploration, count: int, first: int, rng: np.random.Generator) -> _Episodes:
+    """Draw episodes from a package, which begins each with the next of its settings, and a new seed."""
+    table, environment = setpoint_table(task, plan.steps), make_environment(task, plan.steps)
+    try:
+        episodes = [
+            run_episode(
+                environment,
+                _Explorer(task, plan.steps, rng),
+                task,
+                table,
+                int(rng.integers(2**32)),
+                start=settings_of(task, number),
+            )
+            for number in range(first, first + count)
+        ]
+    finally:
+        environment.close()
+    steps = np.array([episode.steps for episode in episodes])
+    return _Episodes(
+        np.concatenate([_completed(task, episode, table)[: episode.steps + 1] for episode in episodes]),
+        np.concatenate([_and_last(episode.actions, episode.steps) for episode in episodes]),
+        np.concatenate([_and_last(episode.rewards, episode.steps) for episode in episodes]),
+        np.zeros((int((steps + 1).sum()), 0)),
+        np.array([episode.ended for episode in episodes]),
+        steps,
+    )
+
+
+def _completed(task: Task, episode: GymEpisode, setpoints: Floats) -> Floats:
+    """Return the states of an episode with those that the task computes."""
+    if not task.derived:
+        return episode.states
+    acted, aims = _and_last(episode.actions, len(episode.actions)), _and_last(setpoints, len(setpoints))
+    return derive_rows(
+        task, task.derived, episode.states, acted, aims, np.zeros(len(acted), np.int64), task_window(task)
+    )
+
+
+def _and_last(rows: Floats, count: int) -> Floats:
+    return np.concatenate([rows[:count], rows[count - 1 : count]])
+
+
+class _Explorer:
+    """What chooses the actions of an episode that the engine does not run: the task's law, or chance."""
+
+    def __init__(self, task: Task, steps: int, rng: np.random.Generator) -> None:
+        self._task, self._law = task, dict(zip(task.actions, task.exploration_law, strict=False))
+        self._random = draw_levels(task.action_limits, task.action_counts, (steps,), rng)
+        names = signal_names(task.plant, task.signals, task.scope) if task.plant else ()
+        self._signals = {name: draw_signal(task.signals[name], 1, steps, rng)[0] for name in names}
+        self._rows: deque[Mapping[str, float]] = deque(maxlen=law_window(task))
+
+    def reset(self) -> None:
+        self._step, self._chosen = 0, self._task.action_starts
+
+    def act(
+        self, observation: Mapping[str, float], _: None, setpoint: Mapping[str, float]
+    ) -> dict[str, float]:
+        drawn = {name: float(course[self._step]) for name, course in self._signals.items()}
+        row = {**observation, **drawn}
+        if not self._step:
+            self._rows.extend([row | self._task.past_actions] * (law_window(self._task) - 1))
+        self._rows.appendleft(row)
+        wanted = self._random[self._step]
+        if self._law:
+            wanted = np.array([evaluate(law, self._values(law, setpoint)) for law in self._law.values()])
+        if (most := self._task.action_changes).size:
+            wanted = np.clip(wanted, self._chosen - most, self._chosen + most)
+        self._chosen = to_levels(wanted, self._task.action_limits, self._task.action_counts)
+        self._step += 1
+        chosen = dict(zip(self._task.actions, self._chosen.tolist(), strict=True))
+        self._rows[0] = row | chosen
+        return chosen
+
+    def _values(self, law: Expression, setpoint: Mapping[str, float]) -> dict[Variable, float]:
+        """Return the values of a law's variables, which are read as in a controller file."""
+
+        def read(variable: Variable) -> float:
+            aim = setpoint.get(variable.name, 0.0)
+            if variable.part == "setpoint":
+                return aim
+            return self._rows[variable.lag or 0][variable.name] - aim
+
+        return {variable: read(variable) for variable in variables(law)}
 
 
 def _rows(steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""Plants that are programs of others, Gymnasium environments or FMUs, run one episode after the other."""
+"""Plants that are programs of others run one episode after the other: environments, FMUs and packages."""
 
 import math
 from collections import deque
@@ -10,7 +10,7 @@ import numpy as np
 from clearloop.arrays import Floats
 from clearloop.errors import ClearloopError
 from clearloop.expression import Expression, Variable, evaluate, variables
-from clearloop.plants.cosimulation import FmuEnvironment
+from clearloop.plants.cosimulation import ProcessEnvironment
 from clearloop.plants.plant import task_window
 from clearloop.task import Task
 
@@ -87,22 +87,32 @@ class Completion(Protocol):
 
 
 class GymEpisode(NamedTuple):
-    """An episode of T steps: states [T + 1, S], actions [T, A], rewards [T], and whether it failed."""
+    """An episode of T steps: states [T + 1, S], actions [T, A] and rewards [T]."""
 
     states: Floats
     actions: Floats
     rewards: Floats
     failed: bool
+    ended: bool
+    """whether a failure, a success or the environment ended it"""
+    steps: int
+    """the number of steps until then"""
+
+
+def settings_of(task: Task, number: int) -> dict[str, float]:
+    """Return what start number `number` of a package begins with."""
+    settings = task.plant.settings if task.plant else {}
+    return {name: values[number % len(values)] for name, values in settings.items()}
 
 
 def make_environment(task: Task, steps: int) -> Any:
-    """Return the environment or the FMU that the task names, for episodes of so many steps.
+    """Return the environment, the FMU or the package that the task names, for episodes of so many steps.
 
     Raises:
         ClearloopError: If there is no such environment, or if it does not fit the task.
     """
-    if task.fmu is not None:
-        return FmuEnvironment(task)
+    if task.apart:
+        return ProcessEnvironment(task)
     import gymnasium
 
     identity = task.gymnasium or ""
@@ -114,6 +124,16 @@ def make_environment(task: Task, steps: int) -> Any:
     _check_shape(task, "an observation", environment.observation_space, "states", len(task.states))
     _check_shape(task, "an action", environment.action_space, "actions", len(task.actions))
     return environment
+
+
+def check_plant(task: Task) -> None:
+    """Check, before long work that ends with tests on it, that a plant that is a program of others runs.
+
+    Raises:
+        ClearloopError: The environment, the FMU or the package is missing, or it does not fit the task.
+    """
+    if task.foreign and task.scorable:
+        make_environment(task, 1).close()
 
 
 def _check_shape(task: Task, what: str, space: Any, names: str, count: int) -> None:
@@ -134,7 +154,7 @@ def run_episode(
     start: _Values | None = None,
     completion: Completion | None = None,
 ) -> GymEpisode:
-    """Run a controller for one episode of a Gymnasium environment or an FMU.
+    """Run a controller for one episode of a plant that is a program of others.
 
     Observations are the task's states in their order. The reward is that of the task, or the environment's
     own if the task learns it from a column. An episode that fails or terminates stays in its last state, and
@@ -147,7 +167,7 @@ def run_episode(
         task: The task.
         setpoints: [T, S] the setpoints of each step.
         seed: The seed with which the environment is reset.
-        start: The first values of states, for an FMU.
+        start: The first values of states, for an FMU or a package.
         completion: What computes the states that the plant does not show; None: it shows all of them.
     """
     table = [_named(task, aims) for aims in setpoints]
@@ -166,6 +186,7 @@ def run_episode(
     memory, state = controller.reset(), seen(observation, table[0], computed)
     judge = EpisodeJudge(task, state)
     states, actions, rewards, failed, over, end = [state], [], [], False, False, None
+    taken = 0
     for setpoint, after in zip(table, [*table[1:], table[-1]], strict=True):
         action = controller.act(state, memory, setpoint)
         if not over:
@@ -177,13 +198,14 @@ def run_episode(
             known, end = judge.judge(action, state, setpoint)
             reward = float(own) if known is None else known
             failed = bool(terminated) if end is None else end > 0
-            over = bool(end) or bool(terminated)
+            over, taken = bool(end) or bool(terminated), taken + 1
         elif end is not None and end < 0:
             reward = 0.0
         states.append(state)
         actions.append(action)
         rewards.append(reward)
-    return GymEpisode(_table(states, task.states), _table(actions, task.actions), np.array(rewards), failed)
+    tables = _table(states, task.states), _table(actions, task.actions), np.array(rewards)
+    return GymEpisode(*tables, failed, over, taken)
 
 
 def _named(task: Task, values: Any) -> dict[str, float]:

@@ -125,9 +125,11 @@ class RunDirectory:
         return description
 
     def task(self) -> Task:
-        """Return the task as it was when the run began; an FMU is left out: it is a program of others."""
-        if "fmu" in (tables := self.describe()["task"]).get("plant", ()):
-            tables = {**tables, "plant": None, "signals": {}}
+        """Return the task as it was when the run began, without an FMU or a package: programs of others."""
+        tables = self.describe()["task"]
+        plant = tables.get("plant") or {}
+        if plant.get("fmu") is not None or plant.get("package") is not None:
+            tables = {**tables, "plant": None, "signals": {}, "exploration": None}
         return Task.from_dict(tables, source=str(self.path / "run.json"))
 
     def begin(self, task: Task, batch: Batch, asked: Mapping[str, Any], **findings: Any) -> None:

@@ -170,6 +170,8 @@ Spell = Annotated[
 ]
 Setpoint = Annotated[_Finite | _Text, expecting("a number, or the name of a log column")]
 Definition = Annotated[_Finite | _FormulaText, expecting("a number, or a formula in quotes")]
+Package = Annotated[Literal["industrial-benchmark"], expecting('"industrial-benchmark"')]
+Turns = Annotated[tuple[_Finite, ...], Field(min_length=1, max_length=1_000), expecting("a list of numbers")]
 
 
 class Table(BaseModel):
@@ -301,7 +303,7 @@ class Signal(Table):
 
 
 class Plant(Table):
-    """The true system: derivatives, difference equations, a Gymnasium environment's id, or an FMU's file."""
+    """The true system: equations, a Gymnasium environment's id, an FMU's file, or a package's name."""
 
     substeps: Substeps = 1
     where: Annotated[dict[str, Definition], Field(max_length=MOST_NAMES)] = Field({})
@@ -316,25 +318,38 @@ class Plant(Table):
     """the file of an FMU; relative to the task file"""
     variables: Annotated[dict[str, Text], Field(max_length=2 * MOST_NAMES)] = Field({})
     """the FMU's variables for states, actions, and starts such as `level.start`, where the names differ"""
+    package: Package | None = None
+    """a plant of a Python package, which runs in an interpreter of its own; a task cannot name a program"""
+    settings: Annotated[dict[str, Turns], Field(max_length=MOST_NAMES)] = Field({})
+    """what the package is begun with: start number n takes the values in turn"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if self.fmu is not None:
-            if self != Plant.model_construct(fmu=self.fmu, variables=self.variables):
-                raise PydanticCustomError("plant_kind", "fmu allows no other keys but variables: remove them")
-            return self
-        if self.variables:
+        if self.variables and self.fmu is None:
             raise PydanticCustomError("plant_kind", "variables name those of an FMU: give fmu, too")
-        if self.gymnasium is None and not self.derivative and not self.next:
-            raise PydanticCustomError("plant_kind", "expected derivative, next, gymnasium, or fmu")
-        if self.gymnasium is not None and self != Plant.model_construct(gymnasium=self.gymnasium):
-            raise PydanticCustomError("plant_kind", "gymnasium allows no other keys: remove them")
+        if self.settings and self.package is None:
+            raise PydanticCustomError("plant_kind", "settings are those of a package: give package, too")
+        for kind, more in (("fmu", "variables"), ("package", "settings"), ("gymnasium", "")):
+            kept = {key: getattr(self, key) for key in (kind, more) if key}
+            if kept[kind] is not None:
+                if self != Plant.model_construct(**kept):
+                    context = {"kind": kind, "more": more and f" but {more}"}
+                    message = "{kind} allows no other keys{more}: remove them"
+                    raise PydanticCustomError("plant_kind", message, context)
+                return self
+        if not self.derivative and not self.next:
+            raise PydanticCustomError("plant_kind", "expected derivative, next, gymnasium, fmu, or package")
         return self
 
     @property
     def foreign(self) -> bool:
         """True if the plant is a program of others, which runs one episode after the other."""
-        return self.gymnasium is not None or self.fmu is not None
+        return self.gymnasium is not None or self.apart
+
+    @property
+    def apart(self) -> bool:
+        """True if the plant runs in a process of its own."""
+        return self.fmu is not None or self.package is not None
 
 
 # Faults in a task file, each as one line for a person: where it is, in TOML terms, and what is wrong.

@@ -220,8 +220,18 @@ class Fields(Table):
 
     @property
     def foreign(self) -> bool:
-        """True if the plant is a program of others: a Gymnasium environment or an FMU."""
+        """True if the plant is a program of others: a Gymnasium environment, an FMU or a package."""
         return self.plant is not None and self.plant.foreign
+
+    @property
+    def apart(self) -> bool:
+        """True if the plant runs in a process of its own: an FMU or a package."""
+        return self.plant is not None and self.plant.apart
+
+    @property
+    def explorable(self) -> bool:
+        """True if a batch can be drawn from the plant: it has equations, or it is a package."""
+        return self.simulated or (self.plant is not None and self.plant.package is not None)
 
     @property
     def fmu(self) -> str | None:

@@ -1,6 +1,10 @@
 """`clearloop shadow`: what it says, and that it writes to no plant unless a person says so twice."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +37,26 @@ def test_it_says_what_it_saw_and_goes_on(run: Run, folder: Path) -> None:
     assert done.code == 0
     assert "samples    80, 1 gaps" in done.out
     assert "Goes on after 60 samples" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_well_when_a_person_or_a_service_manager_ends_it(folder: Path, number: int) -> None:
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "from clearloop.cli import main; main()"  # a test runner may have switched Ctrl-C off
+    words = [sys.executable, "-c", program, *BESIDE, "--csv", "log.csv"]
+    table = folder / "shadow-law" / "shadow.csv"
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 120
+        while not table.exists() or table.read_text().count("\n") < 61:
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, "stopped; the same command goes on" in err) == (130, True)
+    assert "samples    60, 0 gaps" in out
+    assert (folder / "shadow-law" / "shadow.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -144,7 +146,7 @@ def shadow(
         if beside.counts.samples:
             say(f"Goes on after {beside.counts.samples:,} samples in {beside.file}.", err=True)
         try:
-            with _screen(beside) as show:
+            with _ended_by_services(), _screen(beside) as show:
                 _watch(beside, feed, server, write, samples, show)
         except KeyboardInterrupt:
             stopped = True
@@ -288,6 +290,19 @@ def summary(beside: "Shadow") -> dict[str, Any]:
         "has_left": beside.has_left,
         "differences": differences,
     }
+
+
+@contextmanager
+def _ended_by_services() -> Iterator[None]:
+    """Let SIGTERM, by which service managers and containers end a program, do what Ctrl-C does."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -384,9 +384,10 @@ def test_a_feed_ends_together_with_its_thread() -> None:
 def test_it_makes_no_sense_to_ask_again_who_refused_us() -> None:
     from asyncua.ua import uaerrors
 
-    for error in (uaerrors.BadIdentityTokenRejected(), uaerrors.BadUserAccessDenied(), ValueError()):
+    ua: Any = uaerrors
+    for error in (ua.BadIdentityTokenRejected(), ua.BadUserAccessDenied(), ValueError()):
         assert feeds._is_final(error)
-    for later in (uaerrors.BadTimeout(), uaerrors.UaError(), OSError(), TimeoutError()):
+    for later in (ua.BadTimeout(), ua.UaError(), OSError(), TimeoutError()):
         assert not feeds._is_final(later)
 
 

@@ -234,7 +234,6 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
 
     from clearloop.data import read
     from clearloop.data.cells import numbers
-    from clearloop.expression.nodes import READ_LIMIT
 
     frame = read(path)
     if not len(frame):
@@ -246,7 +245,7 @@ def _read_starts(path: Path, task: "Task") -> "NDArray[float64]":
             continue
         if name not in frame.columns:
             raise ClearloopError(f"{path}: no column '{name}'; the columns are: {', '.join(frame.columns)}")
-        values, problems = numbers(frame[name], np.zeros(len(frame), np.bool_), READ_LIMIT)
+        values, problems = numbers(frame[name], np.zeros(len(frame), np.bool_))
         for problem in problems:
             raise ClearloopError(f"{path}: {problem.message.rpartition('; ')[0]}")
         columns.append(values)

@@ -126,9 +126,7 @@ class RunDirectory:
 
     def task(self) -> Task:
         """Return the task as it was when the run began, without an FMU or a package: programs of others."""
-        tables = self.describe()["task"]
-        plant = tables.get("plant") or {}
-        if plant.get("fmu") is not None or plant.get("package") is not None:
+        if {"fmu", "package"} & (tables := self.describe()["task"]).get("plant", {}).keys():
             tables = {**tables, "plant": None, "signals": {}, "exploration": None}
         return Task.from_dict(tables, source=str(self.path / "run.json"))
 

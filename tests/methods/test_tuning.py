@@ -159,6 +159,10 @@ def test_rules_give_the_numbers_of_their_books() -> None:
     assert Bench(TRUTH, DT, 400).assess(Gains(0.97 * ultimate[0], 0.0)).stable
 
 
+def test_a_plant_that_does_not_answer_has_no_shape() -> None:
+    assert find_shape(Process(np.array([1.0, -0.9]), np.zeros(3)), DT) is None
+
+
 def test_a_plant_that_integrates_has_a_slope_and_a_dead_time() -> None:
     shape = find_shape(Process(np.array([1.0, -1.0]), np.array([0, 0, 0, 0, 0.5 * DT])), DT)
     assert shape is not None

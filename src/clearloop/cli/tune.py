@@ -156,7 +156,7 @@ def _print(found: "Tuning") -> None:
 def _shape_words(found: "Tuning") -> str:
     shape = found.shape
     if shape is None:
-        return "it runs away by itself."
+        return "it runs away by itself, or does not answer."
     if shape.integrates:
         return f"it integrates, {plain(shape.gain)} per second, dead time {plain(shape.delay)} s."
     return f"gain {plain(shape.gain)}, time constant {plain(shape.lag)} s, dead time {plain(shape.delay)} s."

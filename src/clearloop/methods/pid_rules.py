@@ -274,7 +274,7 @@ def find_shape(process: Process, dt: float) -> Shape | None:
     """Return the shape of a plant by its step response, from the times of 28 % and 63 % of its way.
 
     Returns:
-        The shape, or None if the plant runs away, or if its way back is longer than its way.
+        The shape, or None if the plant runs away, does not answer at all, or has a longer way back than out.
     """
     from scipy.signal import lfilter
 
@@ -292,6 +292,8 @@ def find_shape(process: Process, dt: float) -> Shape | None:
             return None
         late = float((steps - 1) - course[-1] / slope)
         return Shape(slope / dt, math.inf, max(late, 1.0) * dt)
+    if not end:
+        return None
     times = []
     for share in (0.283, 0.632):
         over = np.flatnonzero(course / end >= share)

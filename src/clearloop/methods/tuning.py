@@ -182,7 +182,10 @@ def _tune(
     ruled = list(rules(shape, benches[0], limits.time_constant)) if shape is not None else []
     named = [*([] if gains is None else [("present", gains)]), *ruled]
     if not named:
-        raise UnsuitableError(f"tune: {state} runs away by itself, and no present PID is known to start from")
+        raise UnsuitableError(
+            f"tune: {state} runs away by itself or does not answer {action}, and no present PID is known to "
+            "start from"
+        )
     letters = structure or ("PID" if gains is not None and gains.td else "PI")
     starts = [one for _, one in ([*ruled, *named[:1]] if ruled else named)]
     named += _searched(benches, starts, limits, letters, gains, plant.doubts(benches[0].z))

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from clearloop.data import Batch, read
 from clearloop.errors import ClearloopError
+from clearloop.expression.nodes import READ_LIMIT
 from tests.data.logs import CARTPOLE, TANK, clean_log, same
 
 
@@ -27,7 +28,7 @@ def batches(draw: st.DrawFn) -> Batch:
     rows = draw(st.integers(2, 20))
 
     def array(*shape: int) -> np.ndarray:
-        return draw(arrays.arrays(float, shape, elements=st.floats(allow_nan=False, allow_infinity=False)))
+        return draw(arrays.arrays(float, shape, elements=st.floats(-READ_LIMIT, READ_LIMIT)))
 
     episodes = np.sort(draw(arrays.arrays(int, rows, elements=st.integers(0, 3))))
     last = np.append(np.diff(episodes) > 0, True)

@@ -47,8 +47,7 @@ def test_ten_seconds_of_play_are_a_log_to_learn_from(make_tab: Opener, tmp_path:
 
     page.get_by_role("button", name="Learn from this").click()
     assert tab.opened() == ["learn"]
-    played = page.input_value("#batch")
-    assert played == tab.frame["recording"]["saved"]
+    tab.until(lambda: page.input_value("#batch") == tab.frame["recording"]["saved"])
     learn(tab, "quick", "lqr")
     tab.until(lambda: status(tab) not in (None, "running"))
     assert status(tab) == "finished", page.locator(".progress").inner_text()
@@ -87,10 +86,10 @@ def test_from_a_log_to_a_controller_that_balances(make_tab: Opener, tmp_path: Pa
 
 def bring(tab: Tab, folder: Path, *, transitions: int) -> None:
     """Choose a log of random forces as what to learn from."""
-    log = folder / "made here.csv"
+    log = folder / f"made here {transitions}.csv"
     make_batch(Task.load("cartpole"), rng=np.random.default_rng(1), size=transitions).save(log)
     tab.page.set_input_files("#learn input[type=file]", log)
-    tab.until(lambda: tab.page.input_value("#batch") == "made-here")
+    tab.until(lambda: tab.page.input_value("#batch") == f"made-here-{transitions}")
 
 
 def push_paused(tab: Tab) -> float:

@@ -76,6 +76,12 @@ def test_roles() -> None:
     )
 
 
+def test_a_setpoint_that_is_always_0_is_one() -> None:
+    level = np.random.default_rng(0).random(1000)
+    found = roles(t=np.arange(1000), level=level, level_sp=level * 0, valve=level)
+    assert found["level"] == "state"
+
+
 def test_a_column_that_is_said_to_be_a_setpoint_is_nothing_else() -> None:
     steps, t = np.repeat([1.0, 3.0, 2.0, 4.0], 25), np.arange(100.0)
     frame = pl.DataFrame({"t": t, "a": steps, "b": steps + np.sin(t), "c": np.cos(t)})

@@ -414,8 +414,8 @@ def _state_of(setpoint: Column, states: Sequence[Column]) -> Column | None:
 def _tracks(state: Column, setpoint: Column) -> bool:
     """Return True if a state follows a setpoint that moves."""
     known = np.isfinite(state.values) & np.isfinite(setpoint.values)
-    values, aims = (
-        column.values[known] / max(abs(column.low), abs(column.high)) for column in (state, setpoint)
+    values, aims = (  # to -1 … 1, so that no square overflows
+        column.values[known] / max(abs(column.low), abs(column.high), 1e-300) for column in (state, setpoint)
     )
     if len(values) < 10 or not np.ptp(values) or not np.ptp(aims):
         return False

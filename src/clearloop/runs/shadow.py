@@ -117,8 +117,8 @@ class Promise:
             rewards=np.zeros(len(rows)) if self.task.reward_expression is None else None,
             setpoints=aims if columns.setpoints else None,
         )
-        within = self._errors(batch)[self.overlap // self.ahead :] <= self.limits
-        return [bool(one) for one in within.all(axis=1)]
+        errors = self._errors(batch)[self.overlap // self.ahead :]
+        return [bool(one) for one in np.all(errors <= self.limits, axis=1).tolist()]
 
 
 @dataclass

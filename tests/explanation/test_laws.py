@@ -107,18 +107,24 @@ def test_a_constant_is_the_bias() -> None:
     assert replay(controller, log, CARTPOLE) == pytest.approx(log.actions[log.episodes == 0, 0], abs=0.01)
 
 
-def test_a_computed_sum_is_the_integral() -> None:
+def log_with_a_sum(formula: str, *, episodes: int, steps: int) -> tuple[Task, Batch]:
+    """The tank under a PID, for a task that computes a sum of the error."""
     log = make_log(
-        Law(kp=(-8.0,), ki=(-1.5,), kd=(-6.0,)), white(0.0), episodes=20, steps=150, task=TANK, plant=tank,
-        reach=50.0,
+        Law(kp=(-8.0,), ki=(-1.5,), kd=(-6.0,)), white(0.0), episodes=episodes, steps=steps, task=TANK,
+        plant=tank, reach=50.0,
     )  # fmt: skip
     table = TANK.model_dump(exclude_unset=True)
-    table["states"]["level_sum"] = {"formula": "clip(level_sum[t-1] - 2*dt*level.error, -900.0, 900.0)"}
+    table["states"]["level_sum"] = {"formula": formula}
     task = Task.from_dict(table)
     assert log.setpoints is not None
     logged = (log.states[:, 0], log.setpoints[:, 0], log.actions[:, 0], log.episodes)
     frame = pl.DataFrame(dict(zip(("level", "aim", "valve", "episode"), logged, strict=True)))
-    explanation = explain(task, Batch.from_frame(frame, task))
+    return task, Batch.from_frame(frame, task)
+
+
+def test_a_computed_sum_is_the_integral() -> None:
+    formula = "clip(level_sum[t-1] - 2*dt*level.error, -900.0, 900.0)"
+    explanation = explain(*log_with_a_sum(formula, episodes=20, steps=150))
     law = explanation.accounts[0].law
     assert law.kind == "PID"
     assert {(term.kind, term.state) for term in law.terms} == {
@@ -133,17 +139,8 @@ def test_a_computed_sum_is_the_integral() -> None:
 
 def test_an_integral_that_a_task_limits_otherwise_is_summed_anew() -> None:
     """The computed sum stops at a limit that the logged controller did not have."""
-    log = make_log(
-        Law(kp=(-8.0,), ki=(-1.5,), kd=(-6.0,)), white(0.0), episodes=4, steps=300, task=TANK, plant=tank,
-        reach=50.0,
-    )  # fmt: skip
-    table = TANK.model_dump(exclude_unset=True)
-    table["states"]["level_sum"] = {"formula": "clip(level_sum[t-1] + dt*level.error, -1.0, 1.0)"}
-    task = Task.from_dict(table)
-    assert log.setpoints is not None
-    logged = (log.states[:, 0], log.setpoints[:, 0], log.actions[:, 0], log.episodes)
-    frame = pl.DataFrame(dict(zip(("level", "aim", "valve", "episode"), logged, strict=True)))
-    account = explain(task, Batch.from_frame(frame, task)).accounts[0]
+    formula = "clip(level_sum[t-1] + dt*level.error, -1.0, 1.0)"
+    account = explain(*log_with_a_sum(formula, episodes=4, steps=300)).accounts[0]
     assert ("sum", "level") in {(term.kind, term.state) for term in account.law.terms}
     (form,) = account.loops()
     assert (form.kp, form.ti, form.td) == pytest.approx((8.0, 8.0 / 1.5, 6.0 / 8.0), rel=1e-3)

@@ -104,10 +104,11 @@ class Moments:
         return float(self.left(terms).min())
 
     def without_the_weakest(self, terms: Sequence[int]) -> list[int]:
-        """Return at most 48 of the terms, without those whose loss costs least in the rows of the fit.
+        """Drop terms one by one until at most 48 are left, each time the one whose loss costs least.
 
-        That cost is g² / C for a term of gain g and of C on the diagonal of the inverse of the products: one
-        inverse tells it for all of them. There may be hundreds. The first ρ counts.
+        The cost is g² / C, with the gain g of the term and its entry C on the diagonal of the inverse of the
+        products over the rows of the fit. One inverse gives it for all terms, of which there may be hundreds.
+        Of several values of ρ, the first is used.
         """
         kept, products = list(terms), self.train[0].sum(axis=0)
         while len(kept) > _MANY_TERMS:
